@@ -1,6 +1,6 @@
-# Writes OUT: the functions of dashboards/serve/assets.h over the bundled SCRIPT, STYLE and PAGE.
+# Writes OUT: the functions of dashboards/pages/assets.h over the bundled SCRIPT, STYLE and PAGE.
 set(text "// Generated from dashboards/web by cmake/embed_web.cmake.
-#include \"dashboards/serve/assets.h\"
+#include \"dashboards/pages/assets.h\"
 namespace headrace::dashboards {
 ")
 foreach(pair AppScript=SCRIPT AppStyle=STYLE AppPage=PAGE)

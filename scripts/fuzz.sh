@@ -99,7 +99,7 @@ for fuzzer in $fuzzers; do
       ;;
     serve_fuzz)
       mkdir "$work/serve"
-      printf '/api/runs/1/course?from=1&to=2\n127.0.0.1:7070\n\nheadrace_session=a secret of some length\n\n{}' > "$work/serve/get"
+      printf '/api/runs/1/course?from=1&to=2\n127.0.0.1:7070\n\nheadrace_session_7070=a secret of some length\n\n{}' > "$work/serve/get"
       printf '/api/session\nlocalhost:7070\nhttp://localhost:7070\n\napplication/json\n\n{"token":"a secret of some length"}' > "$work/serve/post"
       fuzz "$fuzzer" 20 serve 4096
       ;;

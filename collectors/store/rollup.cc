@@ -64,7 +64,8 @@ void RunStore::MergeRows(const std::string& table, const std::string& key,
 
 template <const auto& table>
 void RunStore::RollupTable(int64_t run_id) {
-  MergeRows(table.intervals, table.key, ListSums(table, "{}"), ListSums(table, "SUM({})"), run_id);
+  MergeRows(table.intervals, table.key, ListSums(table, "{}"),
+            ListSums(table, "CASE WHEN COUNT({0}) = COUNT(*) THEN SUM({0}) END"), run_id);
 }
 
 // Merges the intervals of resolution `finer_ns` in each full bucket of `resolution_ns` that ended

@@ -15,6 +15,7 @@ using collectors::SqlValue;
 
 constexpr double kNs = 1e9;
 constexpr double kMostWindows = 4000;
+constexpr double kMostSeconds = 9e9;  // of 64 bits of nanoseconds
 
 // Which window of the chart a stored interval belongs to.
 class Buckets {
@@ -145,13 +146,16 @@ void ReadQueues(ReadStore& store, int64_t run_id, const SqlValue& from, const Sq
 }  // namespace
 
 CourseRange RangeOf(double from_s, double to_s, double px, double full_s) {
-  CourseRange range{from_s, to_s > 0 ? to_s : full_s, 0};
+  CourseRange range{std::min(from_s, kMostSeconds),
+                    to_s > 0 ? std::min(to_s, kMostSeconds) : full_s, 0};
   if (range.to_s < range.from_s) {
     throw Error(ExitCode::kUsage, "the range ends before it begins", "from, to",
                 "give from < to, in seconds since the run began");
   }
   const double windows = std::clamp(px, 1.0, kMostWindows);
-  const double least = (range.to_s - range.from_s) / windows;
+  // What is recorded of it: windows beyond that would be wider for nothing.
+  const double least =
+      (std::min(range.to_s, std::max(full_s, range.from_s)) - range.from_s) / windows;
   if (least <= 0.02) return range;  // no shorter than what is stored
   const double power = std::pow(10, std::floor(std::log10(least)));
   for (const double step : {1.0, 2.0, 5.0, 10.0}) {
@@ -160,6 +164,8 @@ CourseRange RangeOf(double from_s, double to_s, double px, double full_s) {
   }
   return range;
 }
+
+int64_t NsOf(double seconds) { return std::llround(std::clamp(seconds, 0.0, kMostSeconds) * kNs); }
 
 double RecordedSeconds(ReadStore& store, int64_t run_id) {
   const SqlResult run =
@@ -171,8 +177,8 @@ RunCourse ReadCourse(ReadStore& store, int64_t run_id, const CourseRange& range)
   RunCourse course;
   course.full_s = RecordedSeconds(store, run_id);
   // An interval that begins before the range and reaches into it belongs to it.
-  const int64_t from_ns = static_cast<int64_t>(range.from_s * kNs);
-  const SqlValue to = static_cast<int64_t>(std::min(range.to_s, 9e9) * kNs);
+  const int64_t from_ns = NsOf(range.from_s);
+  const SqlValue to = NsOf(range.to_s);
   const SqlResult before = store.Query(
       "SELECT start_ns FROM step_interval WHERE run_id = ?1 AND start_ns <= ?2 ORDER BY start_ns "
       "DESC LIMIT 1",

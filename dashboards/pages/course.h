@@ -58,6 +58,9 @@ CourseRange RangeOf(double from_s, double to_s, double px, double full_s);
 // Reads it from the views. Throws as ReadStore::Query.
 RunCourse ReadCourse(collectors::ReadStore& store, int64_t run_id, const CourseRange& range);
 
+// Nanoseconds of so many seconds, at most what a stored time can be.
+int64_t NsOf(double seconds);
+
 // Seconds of the run that are recorded by now.
 double RecordedSeconds(collectors::ReadStore& store, int64_t run_id);
 

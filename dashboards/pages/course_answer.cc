@@ -136,14 +136,26 @@ std::string CourseAnswer(const PageRun& page, const PageQuery& query) {
   return root.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// Threads of each stage, the mean over the run.
+std::map<std::string, double> ThreadsByStage(const PageRun& page) {
+  std::map<std::string, double> threads;
+  for (const auto& row :
+       page.store()
+           .Query("SELECT stage, parallelism_count FROM stage_summary WHERE run_id = ?1",
+                  {page.id()})
+           .rows) {
+    threads[TextOf(row[0])] = RealOf(row[1]);
+  }
+  return threads;
+}
+
 // Busy shares of the operators over time.
 std::string OperatorCourseAnswer(const PageRun& page, const PageQuery& query) {
   const double full_s = RecordedSeconds(page.store(), page.id());
   const CourseRange range =
       RangeOf(query.Number("from", 0), query.Number("to", 0), query.Number("px", 120), full_s);
-  const auto width_ns = static_cast<int64_t>(std::max(range.width_s, 0.001) * 1e9);
-  const collectors::SqlValue from = static_cast<int64_t>(range.from_s * 1e9),
-                             to = static_cast<int64_t>(range.to_s * 1e9);
+  const int64_t width_ns = NsOf(std::max(range.width_s, 0.001));
+  const collectors::SqlValue from = NsOf(range.from_s), to = NsOf(range.to_s);
   const collectors::SqlResult lengths = page.store().Query(
       "SELECT start_ns / ?4, MIN(start_ns), SUM(duration_ns) FROM step_interval WHERE run_id = ?1 "
       "AND start_ns >= ?2 AND start_ns < ?3 GROUP BY 1 ORDER BY 1",
@@ -157,26 +169,21 @@ std::string OperatorCourseAnswer(const PageRun& page, const PageQuery& query) {
     starts.push_back(Seconds(IntegerOf(row[1])));
     durations.push_back(Seconds(IntegerOf(row[2])));
   }
-  std::map<std::string, double> threads;
-  for (const auto& row :
-       page.store()
-           .Query("SELECT stage, parallelism_count FROM stage_summary WHERE run_id = ?1",
-                  {page.id()})
-           .rows) {
-    threads[TextOf(row[0])] = RealOf(row[1]);
-  }
   const collectors::SqlResult rows = page.store().Query(
       "SELECT stage, operator, start_ns / ?4, SUM(busy_ns) FROM operator_interval WHERE run_id = "
       "?1 "
       "AND start_ns >= ?2 AND start_ns < ?3 GROUP BY stage, operator, 3",
       {page.id(), from, to, width_ns});
+  const std::map<std::string, double> threads = ThreadsByStage(page);
   std::map<std::pair<std::string, std::string>, std::vector<double>> shares;
   for (const auto& row : rows.rows) {
     const auto at = index.find(IntegerOf(row[2]));
     if (at == index.end()) continue;
     auto& series = shares[{TextOf(row[0]), TextOf(row[1])}];
     series.resize(length_ns.size());
-    const double all = length_ns[at->second] * std::max(1.0, threads[TextOf(row[0])]);
+    const auto found = threads.find(TextOf(row[0]));
+    const double all =
+        length_ns[at->second] * std::max(1.0, found == threads.end() ? 0 : found->second);
     series[at->second] = all > 0 ? RealOf(row[3]) / all : 0;
   }
   Json operators = Json::array();

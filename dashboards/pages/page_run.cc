@@ -31,7 +31,7 @@ double PageQuery::Number(const std::string& name, double otherwise) const {
   if (*end != '\0' || !std::isfinite(number) || number < 0) {
     throw Error(ExitCode::kUsage,
                 "'" + Printable(found->second, 40) + "' is not a number of 0 or more", name,
-                "give seconds, as in from=1.5");
+                "give a number such as 1.5");
   }
   return number;
 }

@@ -86,6 +86,7 @@ struct PageAnswer {
   std::string (*make)(const PageRun& run, const PageQuery& query) = nullptr;
   bool takes_body = false;  // asked by POST
   bool in_file = false;     // the report in one file has it, as it is without a query
+  bool of_report = false;   // it needs the report, which takes longer than views do
 };
 
 #define HR_PAGE_ANSWER(name, ...)                   \

@@ -197,7 +197,7 @@ std::string ReportAnswer(const PageRun& page, const PageQuery& query) {
   return root.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-HR_PAGE_ANSWER("report", {.make = ReportAnswer, .in_file = true});
+HR_PAGE_ANSWER("report", {.make = ReportAnswer, .in_file = true, .of_report = true});
 
 }  // namespace
 }  // namespace headrace::dashboards

@@ -4,7 +4,7 @@
 #include <openssl/evp.h>
 
 #include "base/error.h"
-#include "dashboards/serve/assets.h"
+#include "dashboards/pages/assets.h"
 
 namespace headrace::dashboards {
 namespace {

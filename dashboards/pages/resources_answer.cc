@@ -41,9 +41,9 @@ constexpr Series kSeries[] = {
 constexpr int64_t kShortNs = 100'000'000;  // of less a rate says nothing
 
 Json SeriesJson(const PageRun& page, const Series& series, const PageQuery& query) {
-  const auto from = static_cast<int64_t>(query.Number("from", 0) * 1e9);
+  const auto from = NsOf(query.Number("from", 0));
   const double to_s = query.Number("to", 0);
-  const auto to = to_s > 0 ? static_cast<int64_t>(to_s * 1e9) : INT64_MAX;
+  const auto to = to_s > 0 ? NsOf(to_s) : INT64_MAX;
   // A gauge of several subjects adds up, as the parts of a counter do.
   const collectors::SqlResult rows = page.store().Query(
       "SELECT start_ns, MAX(duration_ns), SUM(value), MAX(kind) FROM measurement_interval WHERE "

@@ -174,8 +174,8 @@ std::string WhatIfAnswer(const PageRun& page, const PageQuery& query) {
   return root.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-HR_PAGE_ANSWER("settings", {.make = SettingsAnswer, .in_file = false});
-HR_PAGE_ANSWER("whatif", {.make = WhatIfAnswer, .takes_body = true});
+HR_PAGE_ANSWER("settings", {.make = SettingsAnswer, .of_report = true});
+HR_PAGE_ANSWER("whatif", {.make = WhatIfAnswer, .takes_body = true, .of_report = true});
 
 }  // namespace
 }  // namespace headrace::dashboards

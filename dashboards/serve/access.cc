@@ -12,8 +12,6 @@
 namespace headrace::dashboards {
 namespace {
 
-constexpr const char* kCookie = "headrace_session";
-
 std::string Lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
     return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
@@ -21,17 +19,32 @@ std::string Lower(std::string text) {
   return text;
 }
 
-// Whether `authority` ("localhost:7070") is one of the server's names with its port.
-bool IsOurs(const std::string& authority, const AccessRules& rules) {
-  const std::string lower = Lower(authority);
-  return std::any_of(rules.hosts.begin(), rules.hosts.end(), [&](const std::string& host) {
-    return lower == fmt::format("{}:{}", Lower(host), rules.port) ||
-           (rules.port == 80 && lower == Lower(host));
-  });
+// "localhost:7070" -> "localhost"; "[::1]" stays.
+std::string WithoutPort(const std::string& authority) {
+  const size_t colon = authority.rfind(':');
+  if (colon == std::string::npos || authority.find(']', colon) != std::string::npos) {
+    return authority;
+  }
+  const std::string port = authority.substr(colon + 1);
+  const bool digits = !port.empty() && port.size() <= 5 &&
+                      port.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? authority.substr(0, colon) : authority;
 }
 
-std::string CookieOf(const std::string& header) {
-  const std::string name = std::string(kCookie) + "=";
+// Whether `authority` ("localhost:7070") is one of the server's names.
+bool IsOurs(const std::string& authority, const AccessRules& rules) {
+  const std::string name = Lower(WithoutPort(authority));
+  return std::any_of(rules.hosts.begin(), rules.hosts.end(),
+                     [&](const std::string& host) { return name == Lower(host); });
+}
+
+// A browser sends the cookies of a host to all of its ports.
+std::string CookieName(const AccessRules& rules) {
+  return fmt::format("headrace_session_{}", rules.port);
+}
+
+std::string CookieOf(const std::string& header, const AccessRules& rules) {
+  const std::string name = CookieName(rules) + "=";
   for (size_t begin = 0; begin < header.size();) {
     const size_t end = std::min(header.find(';', begin), header.size());
     std::string pair = header.substr(begin, end - begin);
@@ -43,11 +56,12 @@ std::string CookieOf(const std::string& header) {
 }
 
 bool HasToken(const HttpRequest& request, const AccessRules& rules) {
-  const std::string bearer = "Bearer ", header = request.Header("authorization");
-  if (header.starts_with(bearer) && SameSecret(header.substr(bearer.size()), rules.token)) {
+  const std::string bearer = "bearer ", header = request.Header("authorization");
+  if (Lower(header.substr(0, bearer.size())) == bearer &&
+      SameSecret(header.substr(bearer.size()), rules.token)) {
     return true;
   }
-  return SameSecret(CookieOf(request.Header("cookie")), rules.token);
+  return SameSecret(CookieOf(request.Header("cookie"), rules), rules.token);
 }
 
 }  // namespace
@@ -68,7 +82,8 @@ std::optional<HttpResponse> Refuse(const HttpRequest& request, const std::string
                          "open the address that 'headrace serve' printed");
   }
   const std::string origin = request.Header("origin");
-  if (!origin.empty() && !(origin.starts_with("http://") && IsOurs(origin.substr(7), rules))) {
+  // A page of this server has its own host and port as its origin.
+  if (!origin.empty() && Lower(origin) != "http://" + Lower(request.Header("host"))) {
     return ErrorResponse(403, "another site's page may not ask", "Origin",
                          "open the address that 'headrace serve' printed");
   }
@@ -106,7 +121,7 @@ HttpResponse OpenSession(const HttpRequest& request, const AccessRules& rules) {
   if (rules.NeedsToken()) {
     response.headers.push_back(
         {"Set-Cookie",
-         fmt::format("{}={}; HttpOnly; SameSite=Strict; Path=/", kCookie, rules.token)});
+         fmt::format("{}={}; HttpOnly; SameSite=Strict; Path=/", CookieName(rules), rules.token)});
   }
   return response;
 }

@@ -23,9 +23,10 @@ struct AccessRules {
   bool NeedsToken() const { return !token.empty(); }
 };
 
-// The refusal of a request; nothing where it may be answered. 403 for a foreign host or origin, 401
-// for a missing or wrong token (pages and their assets need none: they ask for it), 405 for methods
-// that nothing has, 415 for a POST that is not JSON.
+// The refusal of a request; nothing where it may be answered. Loopback names are taken with any
+// port, as a tunnel may have another than the server: it is the name that stops rebinding. 403 for
+// a foreign host or origin, 401 for a missing or wrong token (pages and their assets need none:
+// they ask for it), 405 for methods that nothing has, 415 for a POST that is not JSON.
 std::optional<HttpResponse> Refuse(const HttpRequest& request, const std::string& path,
                                    const AccessRules& rules);
 

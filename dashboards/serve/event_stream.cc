@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "dashboards/pages/sql_cells.h"
@@ -18,6 +19,11 @@ constexpr int64_t kFirstWindows = 64;
 // JSON has no line breaks of its own, so an event is one line of data.
 std::string Event(const char* name, const std::string& data, const std::string& id = "") {
   return fmt::format("event: {}\n{}data: {}\n\n", name, id.empty() ? "" : "id: " + id + "\n", data);
+}
+
+std::string StateJson(const std::string& state) {
+  return nlohmann::json({{"state", state}})
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -40,10 +46,10 @@ std::string EventStream::Next() {
       store.Query("SELECT state, duration_ns FROM run_summary WHERE run_id = ?1", {run_id_});
   if (run.rows.empty()) {
     ended_ = true;
-    return Event("state", R"({"state":"removed"})");
+    return Event("state", StateJson("removed"));
   }
   const std::string state = TextOf(run.rows[0][0]);
-  const std::string version = fmt::format("{}-{}", state, IntegerOf(run.rows[0][1]));
+  const std::string version = fmt::format("{}", IntegerOf(run.rows[0][1])) + Printable(state, 20);
   std::string text;
   if (version != version_) {
     version_ = version;
@@ -65,12 +71,12 @@ std::string EventStream::Next() {
     const int64_t now_ns = MonotonicNs();
     if (now_ns - reported_ns_ > kReportEveryNs || state != "recording") {
       reported_ns_ = now_ns;
-      text += Event("report", fmt::format(R"({{"version":"{}"}})", version));
+      text += Event("report", nlohmann::json({{"version", version}}).dump());
     }
   }
   if (state != "recording") {
     ended_ = true;
-    text += Event("state", fmt::format(R"({{"state":"{}"}})", state));
+    text += Event("state", StateJson(state));
   }
   return text;
 }

@@ -13,6 +13,12 @@ namespace {
 constexpr size_t kMostRuns = 8;  // a run of a day is some hundred MiB
 constexpr size_t kMostAnswerBytes = 48 << 20;
 
+// The key is held twice, and the compressed answer is at most as large as the answer.
+size_t HeldBytes(const std::string& key, const CachedAnswer& answer) {
+  constexpr size_t kOfNodes = 300;
+  return 2 * key.size() + 2 * answer.body.size() + kOfNodes;
+}
+
 }  // namespace
 
 std::string Gzipped(const std::string& text) {
@@ -42,16 +48,21 @@ RunCache::RunCache(std::string database, std::string program, std::string databa
       program_(std::move(program)),
       database_option_(std::move(database_option)) {}
 
-std::string RunCache::VersionOf(collectors::ReadStore& store, int64_t run_id) {
+std::optional<RunVersion> RunCache::VersionOf(collectors::ReadStore& store, int64_t run_id) {
   const collectors::SqlResult run = store.Query(
-      "SELECT state, duration_ns, name, tags FROM run_summary WHERE run_id = ?1", {run_id});
-  if (run.rows.empty()) return "";
-  const auto& row = run.rows[0];
-  return fmt::format("{}-{}-{:x}", TextOf(row[0]), IntegerOf(row[1]),
-                     std::hash<std::string>()(TextOf(row[2]) + "\n" + TextOf(row[3])));
+      "SELECT state, duration_ns, name, tags, (SELECT MAX(run_id) FROM run_summary), (SELECT "
+      "COUNT(*) FROM run_summary WHERE state <> 'recording'), (SELECT MAX(calibration_id) FROM "
+      "calibration_summary) FROM run_summary WHERE run_id = ?1",
+      {run_id});
+  if (run.rows.empty()) return std::nullopt;
+  std::string all;
+  for (const collectors::SqlValue& value : run.rows[0]) all += TextOf(value) + '\n';
+  // Hexadecimal, because it goes into headers, and a store may come from anybody.
+  return RunVersion{fmt::format("{:016x}", std::hash<std::string>()(all)),
+                    TextOf(run.rows[0][0]) == "recording"};
 }
 
-std::shared_ptr<const LoadedRun> RunCache::Load(int64_t run_id, const std::string& version) {
+std::shared_ptr<const LoadedRun> RunCache::Load(int64_t run_id, const RunVersion& version) {
   std::shared_ptr<Entry> entry;
   {
     const std::lock_guard lock(mutex_);
@@ -67,9 +78,9 @@ std::shared_ptr<const LoadedRun> RunCache::Load(int64_t run_id, const std::strin
   }
   const std::lock_guard making(entry->making);
   if (entry->loaded) {
-    const bool young = MonotonicNs() - entry->made_ns < kReportAgeNs &&
-                       entry->version.starts_with("recording") && version.starts_with("recording");
-    if (entry->version == version || young) return entry->loaded;
+    const bool young = MonotonicNs() - entry->made_ns < kReportAgeNs && entry->version.recording &&
+                       version.recording;
+    if (entry->version.text == version.text || young) return entry->loaded;
   }
   entry->loaded = LoadForPages(database_, std::to_string(run_id),
                                {.program = program_, .database_option = database_option_});
@@ -90,12 +101,13 @@ std::shared_ptr<const CachedAnswer> RunCache::Keep(const std::string& key, std::
   auto answer = std::make_shared<CachedAnswer>();
   answer->body = std::move(body);
   const std::lock_guard lock(mutex_);
-  if (index_.contains(key) || answer->body.size() > kMostAnswerBytes / 4) return answer;
-  held_bytes_ += answer->body.size();
+  const size_t bytes = HeldBytes(key, *answer);
+  if (index_.contains(key) || bytes > kMostAnswerBytes / 4) return answer;
+  held_bytes_ += bytes;
   answers_.push_front({key, answer});
   index_[key] = answers_.begin();
   while (held_bytes_ > kMostAnswerBytes) {
-    held_bytes_ -= answers_.back().second->body.size();
+    held_bytes_ -= HeldBytes(answers_.back().first, *answers_.back().second);
     index_.erase(answers_.back().first);
     answers_.pop_back();
   }

@@ -1,5 +1,6 @@
-// What was made of runs lately: reports, and answers as they were sent. A finished run never
-// changes, so its answers stay as long as there is room.
+// What was made of runs lately: reports, and answers as they were sent, as long as there is room
+// and nothing changes. What is said of a finished run depends on other runs, too: those of the same
+// work, and what the machine was measured to give.
 #pragma once
 #include <cstdint>
 #include <list>
@@ -23,18 +24,24 @@ struct CachedAnswer {
   const std::string& Gzip() const;
 };
 
+// Which state of a run an answer is of: another one once something is recorded of it, and once runs
+// or calibrations are added to the store.
+struct RunVersion {
+  std::string text;  // hexadecimal digits
+  bool recording = false;
+};
+
 class RunCache {
  public:
   // `program` and `database_option`: for the commands on the pages.
   RunCache(std::string database, std::string program, std::string database_option);
 
-  // Changes whenever something is recorded of the run: its state and its length. Empty: there is no
-  // such run.
-  static std::string VersionOf(collectors::ReadStore& store, int64_t run_id);
+  // Nothing: there is no such run.
+  static std::optional<RunVersion> VersionOf(collectors::ReadStore& store, int64_t run_id);
 
   // The run at that version. One thread makes it, others that want the same wait. Of a run that is
   // being recorded it may be up to kReportAgeNs older. Throws as LoadForPages.
-  std::shared_ptr<const LoadedRun> Load(int64_t run_id, const std::string& version);
+  std::shared_ptr<const LoadedRun> Load(int64_t run_id, const RunVersion& version);
 
   std::shared_ptr<const CachedAnswer> Find(const std::string& key);
   std::shared_ptr<const CachedAnswer> Keep(const std::string& key, std::string body);
@@ -48,7 +55,7 @@ class RunCache {
  private:
   struct Entry {
     std::mutex making;
-    std::string version;
+    RunVersion version;
     int64_t made_ns = 0;
     std::shared_ptr<const LoadedRun> loaded;
   };

@@ -1,6 +1,7 @@
 #include "dashboards/serve/server.h"
 
 // Asio of Boost 1.74 uses std::exchange without its header.
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,23 +31,32 @@ using std::chrono::seconds;
 
 constexpr size_t kMostHeaderBytes = 8 << 10, kMostBodyBytes = 64 << 10;
 constexpr seconds kIdle{60}, kRequest{5}, kWrite{10}, kBetweenEvents{1};
-constexpr int kWorkers = 2;
+constexpr int kReaders = 2;
+constexpr std::chrono::milliseconds kWithoutDescriptors{100};
 
 class Session;
 
 }  // namespace
 
 struct Server::State {
-  explicit State(Site& of) : site(of), acceptor(network), workers(kWorkers) {}
+  explicit State(Site& of)
+      : site(of), acceptor(network), pause(network), readers(kReaders), reports(1), questions(1) {}
 
   Site& site;
   // Of the network's thread alone. Sessions, which `network` ends, still change them.
   std::list<std::weak_ptr<Session>> idle;  // waiting for a request, longest first
-  int connections = 0, streams = 0;
+  int connections = 0, streams = 0, asked_questions = 0;
   bool stopping = false;
   asio::io_context network{1};
   tcp::acceptor acceptor;
-  asio::thread_pool workers;
+  asio::steady_timer pause;
+  asio::thread_pool readers, reports, questions;
+
+  asio::thread_pool& PoolOf(Site::Pace pace) {
+    return pace == Site::Pace::kReport     ? reports
+           : pace == Site::Pace::kQuestion ? questions
+                                           : readers;
+  }
 };
 
 namespace {
@@ -62,7 +72,7 @@ class Session : public std::enable_shared_from_this<Session> {
   }
   ~Session() {
     LeaveIdle();
-    state_->connections--;
+    if (counted_) state_->connections--;
     if (streaming_) state_->streams--;
   }
 
@@ -88,6 +98,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // Closes it for another connection; it has left the list of idle ones already.
   void Evict() {
     idle_at_.reset();
+    counted_ = false;
+    state_->connections--;
     Close();
   }
 
@@ -149,14 +161,22 @@ class Session : public std::enable_shared_from_this<Session> {
     if (run && run->name == "events" && request_.method == "GET") {
       return BeginEvents(target, run->run_id);
     }
-    if (!target.valid || Site::IsQuick(target.path)) return Write(state_->site.Answer(request_));
+    const Site::Pace pace = target.valid ? Site::PaceOf(target.path) : Site::Pace::kAtOnce;
+    if (pace == Site::Pace::kAtOnce) return Write(state_->site.Answer(request_));
+    const bool question = pace == Site::Pace::kQuestion;
+    if (question && state_->asked_questions >= Server::kMostQuestions) {
+      return Write(Busy("too many questions are being answered just now"));
+    }
+    if (question) state_->asked_questions++;
     // The session goes with its question and comes back with the answer: it ends on this thread.
-    asio::post(state_->workers, [self = shared_from_this()]() mutable {
+    asio::post(state_->PoolOf(pace), [self = shared_from_this(), question]() mutable {
       HttpResponse response = self->state_->site.Answer(self->request_);
       asio::io_context& network = self->state_->network;
-      asio::post(network, [self = std::move(self), response = std::move(response)]() mutable {
-        self->Write(std::move(response));
-      });
+      asio::post(network,
+                 [self = std::move(self), response = std::move(response), question]() mutable {
+                   if (question) self->state_->asked_questions--;
+                   self->Write(std::move(response));
+                 });
     });
   }
 
@@ -176,12 +196,34 @@ class Session : public std::enable_shared_from_this<Session> {
       response->body() = std::move(answer.body);
       response->prepare_payload();
     }
+    WriteOn(std::make_shared<Answered>(response));
+  }
+
+  static HttpResponse Busy(const std::string& what) {
+    HttpResponse busy = ErrorResponse(503, what, "", "ask again in some seconds");
+    busy.headers.push_back({"Retry-After", "5"});
+    return busy;
+  }
+
+  // A response on its way.
+  struct Answered {
+    explicit Answered(std::shared_ptr<http::response<http::string_body>> of)
+        : response(std::move(of)), serializer(*response) {}
+    std::shared_ptr<http::response<http::string_body>> response;
+    http::response_serializer<http::string_body> serializer;
+  };
+
+  // Piece by piece, so that a slow reader has its time for each.
+  void WriteOn(std::shared_ptr<Answered> answered) {
     stream_.expires_after(kWrite);
     auto self = shared_from_this();
-    http::async_write(stream_, *response, [self, response](beast::error_code error, size_t) {
-      if (error || !self->keep_alive_ || self->state_->stopping) return self->Close();
-      self->Begin();
-    });
+    http::async_write_some(stream_, answered->serializer,
+                           [self, answered](beast::error_code error, size_t) {
+                             if (error) return self->Close();
+                             if (!answered->serializer.is_done()) return self->WriteOn(answered);
+                             if (!self->keep_alive_ || self->state_->stopping) return self->Close();
+                             self->Begin();
+                           });
   }
 
   // ---------------------------------------------------------------- events
@@ -189,11 +231,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void BeginEvents(const Target& target, int64_t run_id) {
     if (const auto refused = state_->site.Refuse(request_, target.path)) return Write(*refused);
     if (state_->streams >= Server::kMostStreams) {
-      HttpResponse busy = ErrorResponse(503, "too many pages follow runs just now", "events",
-                                        "close one, or ask again later");
-      busy.headers.push_back({"Retry-After", "5"});
       keep_alive_ = false;
-      return Write(std::move(busy));
+      return Write(Busy("too many pages follow runs just now"));
     }
     streaming_ = true;
     state_->streams++;
@@ -219,12 +258,10 @@ class Session : public std::enable_shared_from_this<Session> {
       char byte = 0;
       beast::error_code failed;
       self->stream_.socket().non_blocking(true, failed);
-      const size_t got = self->stream_.socket().read_some(asio::buffer(&byte, 1), failed);
-      if (got == 0 && failed != asio::error::would_block) {
-        self->gone_ = true;
-        return self->Close();
-      }
-      self->WatchForEnd();
+      self->stream_.socket().read_some(asio::buffer(&byte, 1), failed);
+      if (failed == asio::error::would_block) return self->WatchForEnd();
+      self->gone_ = true;
+      self->Close();
     });
   }
 
@@ -244,8 +281,7 @@ class Session : public std::enable_shared_from_this<Session> {
     auto self = shared_from_this();
     timer_.async_wait([self](beast::error_code error) {
       if (error || self->gone_ || self->state_->stopping) return;
-      asio::thread_pool& workers = self->state_->workers;
-      asio::post(workers, [self]() mutable {
+      asio::post(self->state_->readers, [self]() mutable {
         std::string text;
         try {
           text = self->events_->Next();
@@ -271,29 +307,33 @@ class Session : public std::enable_shared_from_this<Session> {
   HttpRequest request_;
   unsigned version_ = 11;
   bool keep_alive_ = false, streaming_ = false, gone_ = false;
+  bool counted_ = true;  // among the connections
   std::optional<std::list<std::weak_ptr<Session>>::iterator> idle_at_;
   std::optional<EventStream> events_;
   std::string text_;
 };
 
+// Closes the connection that has waited longest for a request, if one does.
+void EvictLongest(ServerState* state) {
+  if (state->idle.empty()) return;
+  const std::shared_ptr<Session> longest = state->idle.front().lock();
+  state->idle.pop_front();
+  if (longest) longest->Evict();
+}
+
 void Accept(ServerState* state) {
   state->acceptor.async_accept([state](beast::error_code error, tcp::socket socket) {
     if (state->stopping) return;
-    if (!error) {
-      while (state->connections >= Server::kMostConnections && !state->idle.empty()) {
-        const std::shared_ptr<Session> longest = state->idle.front().lock();
-        if (!longest) {
-          state->idle.pop_front();
-          continue;
-        }
-        state->idle.pop_front();
-        longest->Evict();
-      }
-      if (state->connections < Server::kMostConnections) {
-        std::make_shared<Session>(std::move(socket), state)->Begin();
-      }
+    if (error || state->connections >= Server::kMostConnections) EvictLongest(state);
+    if (!error && state->connections < Server::kMostConnections) {
+      std::make_shared<Session>(std::move(socket), state)->Begin();
     }
-    Accept(state);
+    if (!error) return Accept(state);
+    // Without descriptors the next connection would fail at once, too.
+    state->pause.expires_after(kWithoutDescriptors);
+    state->pause.async_wait([state](beast::error_code stopped) {
+      if (!stopped && !state->stopping) Accept(state);
+    });
   });
 }
 
@@ -318,8 +358,11 @@ Server::Server(Site& site, const std::string& address, uint16_t port)
     throw Error(error == asio::error::access_denied ? ExitCode::kPrivilege : ExitCode::kFailure,
                 fmt::format("cannot listen at {}:{}: {}", address, port, error.message()), "--port",
                 taken ? "another program has it; choose another, or --port 0 for any free one"
-                      : "choose a port above 1023");
+                : error == asio::error::access_denied
+                    ? "choose a port above 1023"
+                    : "choose an address of this machine with --host");
   }
+  fcntl(state_->acceptor.native_handle(), F_SETFD, FD_CLOEXEC);
   site.set_port(this->port());
 }
 
@@ -330,10 +373,11 @@ uint16_t Server::port() const { return state_->acceptor.local_endpoint().port();
 void Server::Run() {
   Accept(state_.get());
   // Most people look at the latest run first, and the report of a long one takes seconds.
-  asio::post(state_->workers, [&site = state_->site] { site.Prepare(); });
+  asio::post(state_->reports, [&site = state_->site] { site.Prepare(); });
   state_->network.run();
-  state_->workers.stop();
-  state_->workers.join();
+  for (asio::thread_pool* pool : {&state_->readers, &state_->reports, &state_->questions}) {
+    pool->stop();
+  }
 }
 
 void Server::Stop() {

@@ -1,10 +1,11 @@
-// Server: HTTP/1.1 on one thread, for a Site. Questions are answered on two threads of their own,
-// so that neither a slow query nor a slow reader keeps others waiting; pages and their assets,
-// which need no database, are answered at once.
+// Server: HTTP/1.1 on one thread, for a Site. What needs a database is answered on threads of its
+// own: two for views, one that makes reports, one for the SQL of people. So neither a long question
+// nor a slow reader keeps others waiting; pages and their assets are answered at once.
 //
-// Limits: 8 KiB of headers, 64 KiB of body, 5 s for a request to arrive, 10 s for a write to be
-// taken, 256 connections (the one idle longest is closed for a new one), 32 event streams (the next
-// gets 503). A slow reader of a stream is sent fewer events, never a backlog.
+// Limits: 8 KiB of headers, 64 KiB of body, 5 s for a request to arrive, 10 s in which a reader
+// takes nothing of an answer, 256 connections (the one idle longest is closed for a new one), 32
+// event streams and 4 SQL questions (the next gets 503). A slow reader of a stream is sent fewer
+// events, never a backlog.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -23,13 +24,15 @@ class Server {
   ~Server();
 
   uint16_t port() const;
-  // Answers until Stop is called.
+  // Answers until Stop is called. Answers that are being made then are not waited for; the
+  // destructor waits for them.
   void Run();
   // May be called from any thread and from a signal's handler thread.
   void Stop();
 
   static constexpr int kMostConnections = 256;
   static constexpr int kMostStreams = 32;
+  static constexpr int kMostQuestions = 4;
 
   struct State;
 

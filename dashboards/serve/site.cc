@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <map>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/terminal_text.h"
-#include "dashboards/serve/assets.h"
+#include "dashboards/pages/assets.h"
 
 namespace headrace::dashboards {
 namespace {
@@ -17,8 +19,8 @@ int StatusOf(ExitCode code) {
   switch (code) {
     case ExitCode::kUsage:
       return 400;
-    case ExitCode::kBadData:
-      return 404;
+    case ExitCode::kBadData:  // the database, or the run as it is stored
+      return 503;
     case ExitCode::kInconclusive:
       return 422;
     case ExitCode::kResources:
@@ -28,14 +30,6 @@ int StatusOf(ExitCode code) {
     default:
       return 500;
   }
-}
-
-HttpResponse Asset(std::string_view text, const char* type) {
-  HttpResponse response;
-  response.type = type;
-  response.body.assign(text);
-  response.headers.push_back({"Cache-Control", "no-cache"});
-  return response;
 }
 
 // The page itself stands at every address that is a view of it.
@@ -48,18 +42,44 @@ bool TakesGzip(const HttpRequest& request) {
   return request.Header("accept-encoding").find("gzip") != std::string::npos;
 }
 
-HttpResponse FromCache(const HttpRequest& request, const CachedAnswer& answer,
-                       const std::string& tag) {
+// Sent in full, or not at all to whoever has it already.
+HttpResponse Tagged(const HttpRequest& request, const CachedAnswer& answer,
+                    const std::string& tag) {
   HttpResponse response;
   response.headers.push_back({"ETag", tag});
   response.headers.push_back({"Cache-Control", "no-cache"});
   response.headers.push_back({"Vary", "Accept-Encoding"});
+  if (request.Header("if-none-match") == tag) {
+    response.status = 304;
+    return response;
+  }
   if (TakesGzip(request) && answer.body.size() > kLeastCompressedBytes) {
     response.body = answer.Gzip();
     response.headers.push_back({"Content-Encoding", "gzip"});
   } else {
     response.body = answer.body;
   }
+  return response;
+}
+
+HttpResponse Asset(const HttpRequest& request, std::string_view text, const char* type) {
+  struct Kept {
+    CachedAnswer answer;
+    std::string tag;
+  };
+  static std::mutex mutex;
+  static std::map<const char*, Kept> kept;  // by the asset's place in the executable
+  Kept* found = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    found = &kept[text.data()];
+    if (found->tag.empty()) {
+      found->answer.body.assign(text);
+      found->tag = fmt::format("\"{:016x}\"", std::hash<std::string_view>()(text));
+    }
+  }
+  HttpResponse response = Tagged(request, found->answer, found->tag);
+  response.type = type;
   return response;
 }
 
@@ -83,8 +103,12 @@ Site::Site(std::string database, std::string program, std::string database_optio
     : cache_(std::move(database), std::move(program), std::move(database_option)),
       rules_(std::move(rules)) {}
 
-bool Site::IsQuick(const std::string& path) {
-  return !path.starts_with("/api/") && path != "/metrics";
+Site::Pace Site::PaceOf(const std::string& path) {
+  if (!path.starts_with("/api/") && path != "/metrics") return Pace::kAtOnce;
+  if (path == "/api/sql") return Pace::kQuestion;
+  const std::optional<RunPath> run = ParseRunPath(path);
+  const PageAnswer* answer = run ? Registry<PageAnswer>::Global().Find(run->name) : nullptr;
+  return answer != nullptr && answer->of_report ? Pace::kReport : Pace::kShort;
 }
 
 HttpResponse Site::Answer(const HttpRequest& request) {
@@ -108,7 +132,7 @@ void Site::Prepare(int64_t run_id) {
   try {
     collectors::ReadStore store(cache_.database());
     const int64_t id = run_id != 0 ? run_id : store.FindRun("latest");
-    cache_.Load(id, RunCache::VersionOf(store, id));
+    if (const auto version = RunCache::VersionOf(store, id)) cache_.Load(id, *version);
   } catch (const std::exception&) {
     // Whoever asks for it is told.
   }
@@ -116,10 +140,13 @@ void Site::Prepare(int64_t run_id) {
 
 HttpResponse Site::Find(const HttpRequest& request, const Target& target) {
   const std::string& path = target.path;
-  if (path == "/app.js") return Asset(AppScript(), "text/javascript; charset=utf-8");
-  if (path == "/style.css") return Asset(AppStyle(), "text/css; charset=utf-8");
-  if (path == "/healthz") return Asset("ok\n", "text/plain; charset=utf-8");
-  if (IsView(path)) return Asset(AppPage(), "text/html; charset=utf-8");
+  if (PaceOf(path) == Pace::kAtOnce && request.method == "POST") {
+    return ErrorResponse(405, "pages are asked by GET", path);
+  }
+  if (path == "/app.js") return Asset(request, AppScript(), "text/javascript; charset=utf-8");
+  if (path == "/style.css") return Asset(request, AppStyle(), "text/css; charset=utf-8");
+  if (path == "/healthz") return Asset(request, "ok\n", "text/plain; charset=utf-8");
+  if (IsView(path)) return Asset(request, AppPage(), "text/html; charset=utf-8");
   for (const auto& [name, endpoint] : Registry<Endpoint>::Global().entries()) {
     if (path != name && !(endpoint.below && path.starts_with(name + "/"))) continue;
     const std::string method = request.method == "HEAD" ? "GET" : request.method;
@@ -146,28 +173,24 @@ HttpResponse Site::AnswerOfRun(const HttpRequest& request, const Target& target)
         target.path);
   }
   collectors::ReadStore store(cache_.database());
-  const std::string version = RunCache::VersionOf(store, asked->run_id);
-  if (version.empty()) {
+  const std::optional<RunVersion> version = RunCache::VersionOf(store, asked->run_id);
+  if (!version) {
     return ErrorResponse(404, fmt::format("there is no run {}", asked->run_id), target.path,
                          "the list of runs is at /");
   }
-  const PageRun page(store, asked->run_id, [&] { return cache_.Load(asked->run_id, version); });
+  const PageRun page(store, asked->run_id, [&] { return cache_.Load(asked->run_id, *version); });
+  const PageQuery query{target.query, request.body};
   if (answer->takes_body) {
     HttpResponse response;
-    response.body = answer->make(page, {target.query, request.body});
+    response.body = answer->make(page, query);
     return response;
   }
-  const std::string tag = fmt::format("\"{}-{}\"", version, HEADRACE_VERSION);
-  if (request.Header("if-none-match") == tag) {
-    HttpResponse same;
-    same.status = 304;
-    same.headers.push_back({"ETag", tag});
-    return same;
-  }
-  const std::string key = version + " " + request.target;
+  // What an answer may be asked with; other words change nothing.
+  std::string key = fmt::format("{} {} {}", version->text, asked->run_id, asked->name);
+  for (const char* word : {"from", "to", "px", "kind", "file"}) key += " " + query.Text(word, "");
   auto cached = cache_.Find(key);
-  if (!cached) cached = cache_.Keep(key, answer->make(page, {target.query, ""}));
-  return FromCache(request, *cached, tag);
+  if (!cached) cached = cache_.Keep(key, answer->make(page, query));
+  return Tagged(request, *cached, fmt::format("\"{}-{}\"", version->text, HEADRACE_VERSION));
 }
 
 }  // namespace headrace::dashboards

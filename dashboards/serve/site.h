@@ -20,8 +20,14 @@ class Site {
   HttpResponse Answer(const HttpRequest& request);
   // Makes the report of a run before somebody asks for it; 0: of the latest one. Never throws.
   void Prepare(int64_t run_id = 0);
-  // Whether the answer needs no database and comes at once.
-  static bool IsQuick(const std::string& path);
+  // How long an answer may take, and so which threads make it.
+  enum class Pace {
+    kAtOnce,   // needs no database
+    kShort,    // reads views
+    kReport,   // makes a run's report, if nobody did before
+    kQuestion  // SQL that a person wrote
+  };
+  static Pace PaceOf(const std::string& path);
   // The refusal of a request that may not be answered.
   std::optional<HttpResponse> Refuse(const HttpRequest& request, const std::string& path) const {
     return dashboards::Refuse(request, path, rules_);

@@ -71,12 +71,23 @@ TEST(Access, OnlyItsOwnNamesAndPagesAsk) {
       {"IPv6", {{"host", "[::1]:7070"}}, "GET", 0},
       {"no host", {}, "GET", 403},
       {"another name, as rebinding has it", {{"host", "evil.example:7070"}}, "GET", 403},
-      {"another port", {{"host", "127.0.0.1:80"}}, "GET", 403},
-      {"no port", {{"host", "127.0.0.1"}}, "GET", 403},
+      {"another port, as a tunnel has it", {{"host", "127.0.0.1:8080"}}, "GET", 0},
+      {"no port", {{"host", "127.0.0.1"}}, "GET", 0},
+      {"IPv6 without a port", {{"host", "[::1]"}}, "GET", 0},
+      {"no port but a word", {{"host", "localhost:x"}}, "GET", 403},
+      {"two ports", {{"host", "localhost:1:2"}}, "GET", 403},
       {"a name that begins as ours", {{"host", "127.0.0.1.evil.example:7070"}}, "GET", 403},
       {"own origin", {{"host", "localhost:7070"}, {"origin", "http://localhost:7070"}}, "GET", 0},
       {"foreign origin",
        {{"host", "localhost:7070"}, {"origin", "http://evil.example"}},
+       "GET",
+       403},
+      {"the origin of a tunnel",
+       {{"host", "localhost:8080"}, {"origin", "http://localhost:8080"}},
+       "GET",
+       0},
+      {"another port of this machine as origin",
+       {{"host", "localhost:7070"}, {"origin", "http://localhost:8080"}},
        "GET",
        403},
       {"no origin in words", {{"host", "localhost:7070"}, {"origin", "null"}}, "GET", 403},
@@ -113,8 +124,10 @@ TEST(Access, ATokenIsAskedForDataAndNotForPages) {
   EXPECT_EQ(status("/api/runs", "authorization", "Bearer " + rules.token), 0);
   EXPECT_EQ(status("/api/runs", "authorization", "Bearer " + rules.token + "0"), 401);
   EXPECT_EQ(status("/api/runs", "authorization", "Bearer "), 401);
-  EXPECT_EQ(status("/api/runs", "cookie", "a=b; headrace_session=" + rules.token), 0);
-  EXPECT_EQ(status("/api/runs", "cookie", "headrace_session=x" + rules.token), 401);
+  EXPECT_EQ(status("/api/runs", "authorization", "bearer " + rules.token), 0);
+  EXPECT_EQ(status("/api/runs", "cookie", "a=b; headrace_session_7070=" + rules.token), 0);
+  EXPECT_EQ(status("/api/runs", "cookie", "headrace_session_7070=x" + rules.token), 401);
+  EXPECT_EQ(status("/api/runs", "cookie", "headrace_session_7071=" + rules.token), 401);
 }
 
 TEST(Access, ASessionIsOpenedWithTheTokenAlone) {
@@ -216,6 +229,38 @@ TEST_F(ServedSite, AnAnswerThatIsKnownIsNotSentAgain) {
   EXPECT_EQ(site_->Answer(again).status, 200);
 }
 
+// What is said of a run depends on others, so another run makes it new.
+TEST_F(ServedSite, ANewRunMakesAnswersNew) {
+  const auto tag = [&] {
+    for (const auto& [name, value] : site_->Answer(Get("/api/runs/1/report")).headers) {
+      if (name == "ETag") return value;
+    }
+    return std::string();
+  };
+  const std::string before = tag();
+  EXPECT_EQ(tag(), before);
+  {
+    collectors::RunStore store(files_.path());
+    StoreRun(store, analysis::Record(SlowFetch(), 4, 4), "two");
+  }
+  EXPECT_NE(tag(), before);
+}
+
+// Nothing of a store gets into headers or events as it is.
+TEST_F(ServedSite, AHostileStateEndsNoHeader) {
+  {
+    collectors::RunStore store(files_.path());
+    store.database().Execute("PRAGMA ignore_check_constraints = ON");
+    store.database().Execute("UPDATE runs SET state = 'x' || char(13, 10) || 'Set-Cookie: a=b'");
+  }
+  for (const auto& [name, value] : site_->Answer(Get("/api/runs/1/course")).headers) {
+    EXPECT_EQ(value.find('\n'), std::string::npos) << name;
+  }
+  EventStream stream(site_->cache(), 1, "");
+  const std::string text = stream.Next();
+  EXPECT_EQ(text.find("\nSet-Cookie"), std::string::npos) << text;
+}
+
 TEST_F(ServedSite, SqlReadsAndDoesNothingElse) {
   const json good = Json(Post("/api/sql", R"({"sql":"SELECT 1 AS one, NULL, 'x'"})"));
   EXPECT_EQ(good["columns"][0], "one");
@@ -258,7 +303,7 @@ TEST_F(ServedSite, SqlReadsAndDoesNothingElse) {
 TEST_F(ServedSite, ADatabaseThatIsGoneIsSaid) {
   std::filesystem::remove(files_.path());
   const HttpResponse response = site_->Answer(Get("/api/runs"));
-  EXPECT_EQ(response.status, 404);
+  EXPECT_EQ(response.status, 503);
   EXPECT_THAT(response.body, HasSubstr("error"));
 }
 
@@ -445,6 +490,45 @@ TEST_F(ServedSocket, ARequestThatDoesNotArriveIsGivenUp) {
   const int64_t begin_ns = MonotonicNs();
   EXPECT_EQ(client.Receive("", 120'000'000'000), "");
   EXPECT_LT(MonotonicNs() - begin_ns, 110'000'000'000) << "it was closed";
+}
+
+// One connection more than there may be ends the one that has waited longest, and no other.
+TEST_F(ServedSocket, TheLongestIdleConnectionGivesWay) {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  if (files.rlim_cur < 4 * Server::kMostConnections) GTEST_SKIP() << "needs more descriptors";
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < Server::kMostConnections; ++i) {
+    clients.push_back(std::make_unique<Client>(server_->port()));
+    clients.back()->Send(Head("GET /healthz") + "\r\n");
+    ASSERT_THAT(clients.back()->Receive("ok\n"), HasSubstr("200 OK")) << i;
+  }
+  EXPECT_THAT(Ask(Head("GET /healthz") + "Connection: close\r\n\r\n"), HasSubstr("200 OK"));
+  clients[1]->Send(Head("GET /healthz") + "\r\n");
+  EXPECT_THAT(clients[1]->Receive("ok\n"), HasSubstr("200 OK")) << "others stay";
+  EXPECT_EQ(clients[0]->Receive(""), "") << "the first one was closed";
+}
+
+// Questions that take long keep views waiting no more than slow readers do.
+TEST_F(ServedSocket, LongQuestionsKeepNobodyWaiting) {
+  const std::string sql =
+      R"({"sql":"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT MAX(i) FROM n"})";
+  std::vector<std::unique_ptr<Client>> asking;
+  for (int i = 0; i < Server::kMostQuestions + 2; ++i) {
+    asking.push_back(std::make_unique<Client>(server_->port()));
+    asking.back()->Send(Head("POST /api/sql") +
+                        fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n"
+                                    "Connection: close\r\n\r\n{}",
+                                    sql.size(), sql));
+  }
+  const std::string refused = asking.back()->Receive();
+  EXPECT_THAT(refused, HasSubstr(" 503 "));
+  EXPECT_THAT(refused, HasSubstr("Retry-After"));
+  EXPECT_THAT(Ask(Head("GET /api/runs/1/course") + "Connection: close\r\n\r\n"),
+              HasSubstr("200 OK"));
+  Client first(server_->port());
+  EXPECT_EQ(asking.front()->Receive("\r\n\r\n", 1).find(" 200 "), std::string::npos)
+      << "the first question is still being answered";
 }
 
 // Neither streams that nobody reads nor half requests keep an answer from another viewer. How fast

@@ -12,6 +12,8 @@ CREATE VIEW stage_interval AS SELECT
   runnable_ns,            -- as the scheduler counts it; NULL not readable
   unattributed_ns,
   busy_ns,                -- c + b + q of its operators
+  -- The sums are known where single operators share a reading of their thread's CPU clock, so that
+  -- operator_interval has NULL.
   operators_on_cpu_ns,    -- c of its operators; NULL not separated
   CASE WHEN busy_ns < operators_on_cpu_ns + operators_runnable_ns THEN 0
        ELSE busy_ns - operators_on_cpu_ns - operators_runnable_ns END

@@ -21,8 +21,9 @@ Card Causes(const LoadedRun& loaded) {
     card.empty = statements.model ? "It computes nothing, so it always waits."
                                   : "No steps of a trainer were recorded.";
     if (!loaded.run.run.pipeline_path.empty() && statements.model) {
-      card.command = fmt::format("{} run {} --set consumer.step=5ms", loaded.run.program,
-                                 analysis::PipelineWord(loaded.run.run));
+      card.command =
+          fmt::format("{} run {} --set consumer.step=5ms{}", loaded.run.program,
+                      analysis::PipelineWord(loaded.run.run), loaded.run.database_option);
     }
     return card;
   }
@@ -30,14 +31,15 @@ Card Causes(const LoadedRun& loaded) {
                "The bars below count the steps by how long they took, waiting included."};
   const Table* table = FindTable(loaded.report, "stall_causes");
   if (table == nullptr || table->rows.size() < 2) {
-    card.answer =
-        fmt::format("It waits {} of each step.", FormatPercent(statements.model->stall_ratio()));
+    card.answer = fmt::format("On average it waits {} of a step.",
+                              FormatPercent(statements.model->stall_ratio()));
     return card;
   }
   const auto storage = KnownCell(*table, table->rows[0], "step_ratio");
   const auto rest = KnownCell(*table, table->rows[1], "step_ratio");
-  card.answer = fmt::format("{} of each step waits for storage, {} for the rest of the pipeline",
-                            FormatPercent(storage.value_or(0)), FormatPercent(rest.value_or(0)));
+  card.answer =
+      fmt::format("On average {} of a step waits for storage, {} for the rest of the pipeline",
+                  FormatPercent(storage.value_or(0)), FormatPercent(rest.value_or(0)));
   const analysis::Bottleneck& bottleneck = *statements.bottleneck;
   const bool named = bottleneck.verdict == analysis::Verdict::kLimited &&
                      !bottleneck.findings[0].limit.Is(analysis::kConsumerLimit);

@@ -30,13 +30,16 @@ Card MachineCard(const LoadedRun& loaded) {
                               FormatPercent(*load->pressure_ratio));
     return card;
   }
-  const auto others = KnownFact(loaded.report, "resources", "cores_used_by_others");
+  std::optional<double> others;
+  if (loaded.statements.model) others = loaded.statements.model->cores_other_here();
   const auto pressure = KnownFact(loaded.report, "machine", "pressure_cpu_some_ratio");
   if (others) {
-    card.answer = fmt::format("Yes: other programs used {:.2g} cores.", *others);
+    card.answer = fmt::format("Yes: other programs used {:.2g} of its cores.", *others);
   } else if (pressure) {
-    card.answer =
-        fmt::format("Some thread waited for a core for {} of the run.", FormatPercent(*pressure));
+    card.answer = fmt::format(
+        "What other programs used is unknown: some thread waited for a core "
+        "for {} of the run.",
+        FormatPercent(*pressure));
   } else {
     card.empty = "Nothing of the machine was recorded.";
   }

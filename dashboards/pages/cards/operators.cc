@@ -26,9 +26,11 @@ Card Operators(const LoadedRun& loaded) {
   card.read = {"The bar is the time of its stage's threads in which the operator was at work.",
                "'Alone allows' is the rate if the operator had its stage's threads to itself."};
   int64_t all_ns = 0;
+  bool all_known = true;
   const analysis::OperatorRow* most = nullptr;
   for (const analysis::OperatorRow& op : run.operators) {
     const int64_t cpu_ns = op.on_cpu_ns.value_or(0);
+    all_known = all_known && (op.on_cpu_ns || op.busy_ns == 0);
     all_ns += cpu_ns;
     if (cpu_ns > 0 && (most == nullptr || cpu_ns > most->on_cpu_ns.value_or(0))) most = &op;
   }
@@ -41,8 +43,14 @@ Card Operators(const LoadedRun& loaded) {
             .name;
   }
   if (most == nullptr) {
-    card.answer = culprit.empty() ? "At this level the CPU time of single operators is unknown."
+    card.answer = culprit.empty() ? "This run did not measure CPU time by operator."
                                   : fmt::format("{} holds up the pipeline.", culprit);
+    return card;
+  }
+  if (!all_known) {  // a share of a part would be too large
+    card.answer =
+        fmt::format("{}{} uses most of the CPU time that is known by operator.",
+                    culprit.empty() ? "" : culprit + " holds up the pipeline; ", most->name);
     return card;
   }
   const std::string share =

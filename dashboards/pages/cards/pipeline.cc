@@ -24,7 +24,7 @@ std::string StageAnswer(const analysis::RunView& run, const PipelineModel& model
     const analysis::QueueRow& queue = run.queues[*stage.queue];
     const double empty = queue.empty_ratio.value_or(0), full = queue.full_ratio.value_or(0);
     if (std::max(empty, full) > 0) {
-      text += fmt::format(", and the queue behind it is {} {} of the time",
+      text += fmt::format(", and the queue after it is {} {} of the time",
                           empty >= full ? "empty" : "full", FormatPercent(std::max(empty, full)));
     }
   }
@@ -70,7 +70,7 @@ Card Pipeline(const LoadedRun& loaded) {
   card.read = {
       "A box is a stage. Its bar is the time of its threads in the steady part of the run.",
       "A queue is drawn with its slots. The blue part is how full it was on average.",
-      "The limit is the busy stage behind a queue that is full and before queues that are empty.",
+      "The limit is the busy stage after a full queue and before an empty one.",
       "Blue is the work of a stage. Ochre wants a core, and grey waits for others: neither is "
       "work."};
   return card;

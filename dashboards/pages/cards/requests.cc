@@ -33,10 +33,12 @@ Card Requests(const LoadedRun& loaded) {
     const std::string why = WhyNot(run, {"block"});
     const bool none_seen = why.find("nothing of it was seen") != std::string::npos ||
                            !HistogramOf(run, "block_size_count").empty();
-    card.empty = none_seen ? "No read of this program reached a device: what it read was in memory."
+    card.empty = none_seen ? "No read of this program reached a block device: it came from memory "
+                             "or over a network."
                            : "Requests were not seen: " + why + ".";
     if (none_seen && !run.run.pipeline_path.empty()) {
-      card.command = fmt::format("{} run {} --cold", run.program, analysis::PipelineWord(run.run));
+      card.command = fmt::format("{} run {} --cold{}", run.program, analysis::PipelineWord(run.run),
+                                 run.database_option);
     }
     return card;
   }

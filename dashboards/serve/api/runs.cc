@@ -46,7 +46,7 @@ HttpResponse Runs(Site& site, const HttpRequest&, const Target& target) {
   const PageQuery query{target.query, ""};
   const auto limit =
       static_cast<int64_t>(std::min(kMostRunsListed, std::max(1.0, query.Number("limit", 100))));
-  const double after = query.Number("after", 0);
+  const double after = std::min(query.Number("after", 0), 1e15);
   collectors::ReadStore store(site.cache().database());
   // A word of the question is looked for in what people call a run.
   const collectors::SqlResult rows = store.Query(

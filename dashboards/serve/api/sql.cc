@@ -21,7 +21,7 @@ Json CellJson(const collectors::SqlValue& value) {
   if (const auto* integer = std::get_if<int64_t>(&value)) {
     // A number of JavaScript holds no more digits.
     constexpr int64_t kExact = int64_t{1} << 53;
-    if (std::abs(*integer) > kExact) return std::to_string(*integer);
+    if (*integer > kExact || *integer < -kExact) return std::to_string(*integer);
     return *integer;
   }
   if (const auto* real = std::get_if<double>(&value)) {
