@@ -140,7 +140,7 @@ HR_COMMAND(
     {.summary = "shows the runs of a database as pages in a browser",
      .examples = "  headrace serve                      # then open http://127.0.0.1:7070\n"
                  "  headrace serve latest --open        # the latest run, in the browser\n"
-                 "  headrace serve --db runs.db --port 0\n"
+                 "  headrace serve --port 0             # at any free port\n"
                  "  ssh -L 7070:127.0.0.1:7070 host headrace serve   # of another machine\n",
      .exit_codes = "0 ended by a signal, 1 cannot listen, 2 usage, 5 not a headrace database or no "
                    "such run",
