@@ -48,6 +48,7 @@ LEFT_OUT = {
     r"^headrace characterize rm2 --json": "takes minutes, and its pipe hides the interrupt; tests/cli/characterize.bats",
     r"^headrace apply": "needs the latest run to be one of a pipeline file, and half a minute; tests/cli/apply.bats",
     r"^headrace top(?!.*--(once|json))": "needs a terminal; tests/cli/top.bats",
+    r"^ssh ": "needs another machine",
     r"^headrace tune -p ": "needs a pipeline whose knobs a command sets; tests/cli/tune_feed.bats",
 }
 # What is made shorter or smaller, so that a line takes seconds.

@@ -5,7 +5,7 @@ CREATE VIEW stack_summary AS SELECT
   k.kind,           -- cpu, off_cpu
   CASE WHEN k.kind = 'cpu' THEN NULL
        WHEN k.operator_id IS NULL THEN 'outside'
-       WHEN instr(k.folded, ';[waits for input]') OR instr(k.folded, ';[waits for room]') THEN 'queue'
+       WHEN k.folded LIKE '%[waits for input]%' OR k.folded LIKE '%[waits for room]%' THEN 'queue'
        ELSE 'inside' END
     AS class,       -- of off_cpu: inside an operator, waiting at a queue, outside every operator. Runs
                     -- recorded before schema 16 call waits at a queue inside too

@@ -29,28 +29,28 @@ FROM (
     i.lifetime_ns, i.on_cpu_ns, i.runnable_ns, i.unattributed_ns,
     -- Runs of an earlier version have the operators' intervals only.
     CASE WHEN i.busy_ns IS NOT NULL THEN i.busy_ns ELSE
-      (SELECT SUM(o.busy_ns) FROM operators AS p CROSS JOIN operator_intervals AS o
+      (SELECT SUM(o.busy_ns) FROM operators AS p JOIN operator_intervals AS o
        ON o.run_id = i.run_id AND o.start_ns = i.start_ns AND o.operator_id = p.operator_id
        WHERE p.run_id = i.run_id AND p.stage_id = i.stage_id) END AS busy_ns,
     CASE WHEN i.busy_ns IS NOT NULL THEN i.operators_on_cpu_ns ELSE
       (SELECT CASE WHEN COUNT(o.on_cpu_ns) = COUNT(*) THEN SUM(o.on_cpu_ns) END
-       FROM operators AS p CROSS JOIN operator_intervals AS o
+       FROM operators AS p JOIN operator_intervals AS o
        ON o.run_id = i.run_id AND o.start_ns = i.start_ns AND o.operator_id = p.operator_id
        WHERE p.run_id = i.run_id AND p.stage_id = i.stage_id) END AS operators_on_cpu_ns,
     CASE WHEN i.busy_ns IS NOT NULL THEN i.operators_runnable_ns ELSE
       (SELECT CASE WHEN COUNT(o.runnable_ns) = COUNT(*) THEN SUM(o.runnable_ns) END
-       FROM operators AS p CROSS JOIN operator_intervals AS o
+       FROM operators AS p JOIN operator_intervals AS o
        ON o.run_id = i.run_id AND o.start_ns = i.start_ns AND o.operator_id = p.operator_id
        WHERE p.run_id = i.run_id AND p.stage_id = i.stage_id) END AS operators_runnable_ns,
     CASE WHEN i.busy_ns IS NOT NULL THEN i.wait_in_ns ELSE
-      (SELECT SUM(o.wait_in_ns) FROM operators AS p CROSS JOIN operator_intervals AS o
+      (SELECT SUM(o.wait_in_ns) FROM operators AS p JOIN operator_intervals AS o
        ON o.run_id = i.run_id AND o.start_ns = i.start_ns AND o.operator_id = p.operator_id
        WHERE p.run_id = i.run_id AND p.stage_id = i.stage_id) END AS wait_in_ns,
     CASE WHEN i.busy_ns IS NOT NULL THEN i.wait_out_ns ELSE
-      (SELECT SUM(o.wait_out_ns) FROM operators AS p CROSS JOIN operator_intervals AS o
+      (SELECT SUM(o.wait_out_ns) FROM operators AS p JOIN operator_intervals AS o
        ON o.run_id = i.run_id AND o.start_ns = i.start_ns AND o.operator_id = p.operator_id
        WHERE p.run_id = i.run_id AND p.stage_id = i.stage_id) END AS wait_out_ns
   FROM stage_intervals AS i
   JOIN intervals AS t USING (run_id, start_ns)
   JOIN stages AS s USING (run_id, stage_id)
-);
+) AS sums;
