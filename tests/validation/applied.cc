@@ -43,7 +43,7 @@ std::string AppliedSections(const std::vector<AppliedTrial>& trials) {
   for (const std::string& group : GroupsOf(trials)) {
     text += fmt::format(
         "## {}{}\n\nThe words that name the limit were written down before. A change was made and "
-        "measured in turns with the program as it was: what the first page advised, or, to "
+        "measured alternately with the program as it was: what the first page advised, or, to "
         "programs "
         "of others, what is known to help. A promise counts where that was advised.\n\n"
         "| | limit named | advice | it brought | promise |\n|---|---|---|---|---|\n",
