@@ -10,6 +10,8 @@
 namespace headrace::dashboards {
 namespace {
 
+constexpr double kUnknownRatio = 0.02;  // of the CPU time that is known
+
 Card Operators(const LoadedRun& loaded) {
   Card card;
   card.question = "Which operator costs what?";
@@ -25,12 +27,11 @@ Card Operators(const LoadedRun& loaded) {
   }
   card.read = {"The bar is the time of its stage's threads in which the operator was at work.",
                "'Alone allows' is the rate if the operator had its stage's threads to itself."};
-  int64_t all_ns = 0;
-  bool all_known = true;
+  int64_t all_ns = 0, unknown_ns = 0;
   const analysis::OperatorRow* most = nullptr;
   for (const analysis::OperatorRow& op : run.operators) {
     const int64_t cpu_ns = op.on_cpu_ns.value_or(0);
-    all_known = all_known && (op.on_cpu_ns || op.busy_ns == 0);
+    if (!op.on_cpu_ns) unknown_ns += op.busy_ns;
     all_ns += cpu_ns;
     if (cpu_ns > 0 && (most == nullptr || cpu_ns > most->on_cpu_ns.value_or(0))) most = &op;
   }
@@ -47,7 +48,8 @@ Card Operators(const LoadedRun& loaded) {
                                   : fmt::format("{} holds up the pipeline.", culprit);
     return card;
   }
-  if (!all_known) {  // a share of a part would be too large
+  // With much of it unknown a share of the rest would be too large.
+  if (static_cast<double>(unknown_ns) > kUnknownRatio * static_cast<double>(all_ns)) {
     card.answer =
         fmt::format("{}{} uses most of the CPU time that is known by operator.",
                     culprit.empty() ? "" : culprit + " holds up the pipeline; ", most->name);
