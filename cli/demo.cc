@@ -22,6 +22,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/verdict.h"
 #include "experiments/child_run.h"
 #include "experiments/held_interrupts.h"
 #include "experiments/interrupt.h"
@@ -132,8 +133,7 @@ int Demo(const DemoOptions& options) {
                   options.database, "--set", "source.epochs=0"});
   if (code != 0) return code;
   fmt::print(" see    {} serve latest{}    # the same as pages: http://127.0.0.1:7070\n",
-             ShellWord(ProgramName()),
-             options.database == DefaultDatabase() ? "" : " --db " + ShellWord(options.database));
+             ShellWord(ProgramName()), DatabaseOption(options.database));
   return 0;
 }
 

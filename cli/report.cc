@@ -87,11 +87,9 @@ int Run(const ReportOptions& options) {
   { collectors::ReadStore ready(options.database); }
   // A page may be read elsewhere than where it was made.
   const bool as_page = options.open || (options.page.format == "html" && !options.page.json);
-  dashboards::LoadOptions load{.program = as_page ? "headrace" : ShellWord(ProgramName()),
-                               .core_hour_price = options.core_hour_price};
-  if (options.database != DefaultDatabase()) {
-    load.database_option = " --db " + ShellWord(options.database);
-  }
+  const dashboards::LoadOptions load{.program = as_page ? "headrace" : ShellWord(ProgramName()),
+                                     .database_option = DatabaseOption(options.database),
+                                     .core_hour_price = options.core_hour_price};
   std::optional<dashboards::TransientNote> note("looking for what limits it ...");
   const std::shared_ptr<const dashboards::LoadedRun> loaded =
       dashboards::LoadForPages(options.database, options.run, load);

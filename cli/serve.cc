@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/verdict.h"
 #include "collectors/store/read_store.h"
 #include "dashboards/serve/server.h"
 
@@ -108,8 +109,7 @@ int Serve(const ServeOptions& options) {
   }
   const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
   const dashboards::AccessRules rules = RulesFor(host);
-  const std::string database_option =
-      options.database == DefaultDatabase() ? "" : " --db " + ShellWord(options.database);
+  const std::string database_option = DatabaseOption(options.database);
   dashboards::Site site(options.database, "headrace", database_option, rules);
   // Blocked before a thread is made, so that they come to sigwait alone.
   sigset_t ends;

@@ -11,7 +11,7 @@
 #include "dashboards/export/escape.h"
 #include "dashboards/export/flat_table.h"
 #include "dashboards/export/rows.h"
-#include "dashboards/export/sql_values.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "dashboards/export/escape.h"
-#include "dashboards/export/sql_values.h"
 #include "dashboards/export/trace.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

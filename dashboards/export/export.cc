@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/terminal_text.h"
 #include "base/units.h"
-#include "dashboards/export/sql_values.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

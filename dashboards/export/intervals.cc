@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "dashboards/export/sql_values.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "dashboards/export/escape.h"
 #include "dashboards/export/export.h"
-#include "dashboards/export/sql_values.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

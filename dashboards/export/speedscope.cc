@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "dashboards/export/escape.h"
 #include "dashboards/export/export.h"
-#include "dashboards/export/sql_values.h"
 #include "dashboards/export/stacks.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

@@ -3,7 +3,7 @@
 #include <set>
 #include <string_view>
 
-#include "dashboards/export/sql_values.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

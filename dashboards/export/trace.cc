@@ -7,9 +7,9 @@
 #include <set>
 #include <tuple>
 
-#include "dashboards/export/sql_values.h"
 #include "dashboards/export/trace_courses.h"
 #include "dashboards/export/trace_slices.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

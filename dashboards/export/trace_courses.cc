@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "dashboards/export/sql_values.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

@@ -9,7 +9,7 @@
 #include "analysis/run/phases.h"
 #include "analysis/run/read_run.h"
 #include "dashboards/export/intervals.h"
-#include "dashboards/export/sql_values.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "dashboards/pages/sql_cells.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {
@@ -84,8 +84,7 @@ void ReadStages(ReadStore& store, int64_t run_id, const SqlValue& from, const Sq
   // What the trainer's own threads do stands in the steps.
   const SqlResult stages = store.Query(
       "SELECT stage FROM stage_summary WHERE run_id = ?1 AND stage NOT IN ('', 'consumer') ORDER "
-      "BY "
-      "stage_index",
+      "BY stage_index",
       {run_id});
   for (const auto& row : stages.rows) LaneOf(TextOf(row[0]), &course->stages);
   course->stage_values.assign(course->stages.size(),
@@ -93,8 +92,8 @@ void ReadStages(ReadStore& store, int64_t run_id, const SqlValue& from, const Sq
   const SqlResult rows = store.Query(
       "SELECT start_ns, duration_ns, stage, lifetime_ns, busy_ns, operators_on_cpu_ns, "
       "operators_blocked_ns, operators_runnable_ns, wait_in_ns, wait_out_ns, parallelism_count "
-      "FROM "
-      "stage_interval WHERE run_id = ?1 AND start_ns >= ?2 AND start_ns < ?3 AND stage NOT IN ('', "
+      "FROM stage_interval WHERE run_id = ?1 AND start_ns >= ?2 AND start_ns < ?3 AND stage NOT IN "
+      "('', "
       "'consumer')",
       {run_id, from, to});
   for (const auto& row : rows.rows) {
@@ -116,8 +115,7 @@ void ReadQueues(ReadStore& store, int64_t run_id, const SqlValue& from, const Sq
                 const Buckets& buckets, RunCourse* course) {
   const SqlResult queues = store.Query(
       "SELECT queue, producer_stage, consumer_stage, capacity_count FROM queue_summary WHERE "
-      "run_id "
-      "= ?1",
+      "run_id = ?1",
       {run_id});
   for (const auto& row : queues.rows) {
     course->queues.push_back({TextOf(row[0]), TextOf(row[1]), TextOf(row[2]), IntegerOf(row[3])});

@@ -4,7 +4,7 @@
 
 #include "dashboards/pages/page_run.h"
 #include "dashboards/pages/short_number.h"
-#include "dashboards/pages/sql_cells.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {
@@ -56,8 +56,8 @@ std::string HistogramsAnswer(const PageRun& page, const PageQuery&) {
 std::string OffCpuAnswer(const PageRun& page, const PageQuery&) {
   const collectors::SqlResult rows = page.store().Query(
       "SELECT operator, stage, cause, class, SUM(blocked_ns), SUM(blocked_count), SUM(wait_ns) "
-      "FROM "
-      "off_cpu_summary WHERE run_id = ?1 AND operator IS NOT NULL GROUP BY 1, 2, 3, 4 ORDER BY 5 "
+      "FROM off_cpu_summary WHERE run_id = ?1 AND operator IS NOT NULL GROUP BY 1, 2, 3, 4 ORDER "
+      "BY 5 "
       "DESC LIMIT 200",
       {page.id()});
   Json list = Json::array();

@@ -5,7 +5,7 @@
 #include "dashboards/pages/course.h"
 #include "dashboards/pages/page_run.h"
 #include "dashboards/pages/short_number.h"
-#include "dashboards/pages/sql_cells.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "dashboards/pages/sql_cells.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

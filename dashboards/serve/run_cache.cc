@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "dashboards/pages/sql_cells.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

@@ -15,94 +15,13 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "collectors/store/embedded_sql.h"
+#include "tests/collectors/store_fixture.h"
 #include "tests/collectors/times.h"
 
 namespace headrace::collectors {
 namespace {
 
 using testing::HasSubstr;
-
-class Store : public testing::Test {
- protected:
-  void SetUp() override {
-    char folder[] = "/tmp/headrace-store-XXXXXX";
-    folder_ = mkdtemp(folder);
-    path_ = folder_ + "/t.db";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  static RunInfo Info(const std::string& name) {
-    RunInfo info;
-    info.name = name;
-    info.pid = 4242;
-    info.program = "p";
-    info.started_realtime_ns = 1;
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
-    info.hostname = host;
-    return info;
-  }
-
-  // An interval of one stage with `num_operators` operators, a queue, a lock and two steps.
-  static IntervalSample Interval(int64_t start_ns, int64_t duration_ns, int num_operators = 1) {
-    IntervalSample t;
-    t.start_ns = start_ns;
-    t.duration_ns = duration_ns;
-    t.stages.push_back({0, "decode", 0, 2, 0, 2 * duration_ns, 2 * duration_ns, 5 * kMs, 100 * kMs,
-                        7 * kMs, duration_ns});
-    for (int i = 0; i < num_operators; i++) {
-      OperatorSample o;
-      o.id = i;
-      o.name = "op" + std::to_string(i);
-      o.kind = "decode";
-      o.position = i;
-      o.completions = 10;
-      o.rows = 640;
-      o.in_bytes = 123456;
-      o.out_bytes = 654321;
-      o.busy_ns = 150 * kMs + start_ns % 1000;
-      o.on_cpu_ns = 100 * kMs;
-      o.runnable_ns = 7 * kMs;
-      o.wait_in_ns = 30 * kMs;
-      o.wait_out_ns = 20 * kMs;
-      t.operators.push_back(o);
-    }
-    t.queues.push_back({0, "ready", 0, std::nullopt, 4, duration_ns, 2 * duration_ns,
-                        4 * duration_ns, duration_ns / 4, duration_ns / 2, 10, 9});
-    t.resources.push_back({0, "table", "lock", 1, 3, 5 * kMs, 6 * kMs, 0});
-    t.steps = {2, 128, 60 * kMs, 40 * kMs, start_ns, start_ns + duration_ns, {40 * kMs, 60 * kMs}};
-    return t;
-  }
-
-  std::string Row(const std::string& sql) {
-    ReadStore store(path_);
-    const SqlResult result = store.Query(sql);
-    std::string text;
-    for (const auto& row : result.rows) {
-      if (!text.empty()) text += "\n";
-      for (size_t c = 0; c < row.size(); c++) {
-        if (c) text += "|";
-        if (auto* i = std::get_if<int64_t>(&row[c])) text += fmt::format("{}", *i);
-        if (auto* d = std::get_if<double>(&row[c])) text += fmt::format("{:.4g}", *d);
-        if (auto* s = std::get_if<std::string>(&row[c])) text += *s;
-      }
-    }
-    return text;
-  }
-
-  template <typename F>
-  Error Caught(F&& f) {
-    try {
-      f();
-    } catch (const Error& error) {
-      return error;
-    }
-    ADD_FAILURE() << "no Error was thrown";
-    return Error(ExitCode::kOk, "");
-  }
-
-  std::string folder_, path_;
-};
 
 TEST_F(Store, SummariesAreSumsOfWhatWasAppended) {
   RunStore store(path_);
@@ -130,59 +49,6 @@ TEST_F(Store, SummariesAreSumsOfWhatWasAppended) {
   EXPECT_EQ(Row("SELECT start_ns, duration_ns, busy_ns FROM operator_interval"),
             "0|250000000|150000000\n250000000|250000000|150000000");
   EXPECT_EQ(Row("SELECT lost_count, total_count FROM loss_summary"), "1|5");
-}
-
-// The course of a stage is the sum of its operators', in runs of this version and of earlier ones.
-TEST_F(Store, AStagesCourseIsThatOfItsOperators) {
-  RunStore store(path_);
-  const int64_t run = store.BeginRun(Info("r"));
-  IntervalSample third = Interval(500 * kMs, 250 * kMs, 2);
-  third.operators[1].on_cpu_ns.reset();  // not separated
-  IntervalSample idle = Interval(750 * kMs, 250 * kMs, 2);
-  idle.operators[1].busy_ns = 0;
-  idle.operators[1].on_cpu_ns.reset();
-  store.Append(run, {Interval(0, 250 * kMs), Interval(250 * kMs, 250 * kMs, 2), third, idle});
-  const std::string course =
-      "SELECT start_ns / 1000000, busy_ns / 1000000, operators_on_cpu_ns / 1000000, "
-      "operators_blocked_ns / 1000000, operators_runnable_ns / 1000000, wait_in_ns / 1000000, "
-      "wait_out_ns / 1000000 FROM stage_interval ORDER BY start_ns";
-  EXPECT_EQ(Row(course),
-            "0|150|100|43|7|30|20\n250|300|200|86|14|60|40\n500|300|||14|60|40\n"
-            "750|150|100|43|7|60|40");
-  store.database().Execute("UPDATE stage_intervals SET busy_ns = NULL, wait_in_ns = NULL");
-  EXPECT_EQ(Row("SELECT SUM(busy_ns) / 1000000, SUM(wait_in_ns) / 1000000 FROM stage_interval"),
-            "900|210")
-      << "of an earlier version";
-}
-
-TEST_F(Store, StacksSayWhereTheirThreadWaited) {
-  RunStore store(path_);
-  const int64_t run = store.BeginRun(Info("r"));
-  MeasurementBatch batch;
-  batch.stacks = {{0, "cpu", 0, {}, "decode", "decode;main", 1, 10},
-                  {1, "off_cpu", 0, {}, "decode", "decode;[lock];main", 1, 20},
-                  {2, "off_cpu", 0, {}, "decode", "decode;[waits for input];main", 1, 30},
-                  {3, "off_cpu", 0, {}, "decode", "decode;[waits for room];main", 1, 40},
-                  {4, "off_cpu", {}, {}, "timer", "timer;[sleep];main", 1, 50}};
-  store.Append(run, {Interval(0, kSecond)}, batch);
-  EXPECT_EQ(Row("SELECT kind, class, time_ns FROM stack_summary ORDER BY time_ns"),
-            "cpu||10\noff_cpu|inside|20\noff_cpu|queue|30\noff_cpu|queue|40\noff_cpu|outside|50");
-}
-
-TEST_F(Store, TimesOfStepsHaveACourse) {
-  RunStore store(path_);
-  const int64_t run = store.BeginRun(Info("r"));
-  store.Append(run, {Interval(0, 250 * kMs), Interval(250 * kMs, 250 * kMs)});
-  EXPECT_EQ(Row("SELECT start_ns, steps_count, step_ns > 37000000 AND step_ns < 43000000 OR "
-                "step_ns > 56000000 AND step_ns < 64000000, below_ratio FROM step_time_interval "
-                "ORDER BY start_ns, step_ns"),
-            "0|1|1|0.5\n0|1|1|1\n250000000|1|1|0.5\n250000000|1|1|1");
-  EXPECT_EQ(Row("SELECT SUM(steps_count) FROM step_time_histogram"), "4");
-  for (int64_t i = 2; i < 40; ++i) store.Append(run, {Interval(i * 250 * kMs, 250 * kMs)});
-  store.Rollup(run, 2000 * kSecond);
-  EXPECT_EQ(Row("SELECT SUM(steps_count), COUNT(DISTINCT start_ns) < 10 FROM step_time_interval"),
-            "80|1")
-      << "older ones become fewer and longer";
 }
 
 // What a probe read of the whole machine: without a label, and by device.

@@ -16,6 +16,7 @@
 #include "dashboards/report/make_report.h"
 #include "tests/analysis/outside_run.h"
 #include "tests/analysis/synthetic_run.h"
+#include "tests/dashboards/example_pipeline.h"
 #include "tests/dashboards/golden.h"
 
 namespace headrace::dashboards {
@@ -26,35 +27,20 @@ using analysis::SimulatedPipeline;
 using testing::HasSubstr;
 using testing::Not;
 
-// fetch, decode and batch with decode on one thread.
-SimulatedPipeline Decoding() {
-  SimulatedPipeline pipeline;
-  pipeline.cores = 2;
-  pipeline.stages = {
-      {"fetch", 2, 4, {{"fetch", 0.0002, 0.003, 0, 0, 0.2, -1}}},
-      {"decode",
-       1,
-       4,
-       {{"decompress", 0.002, 0.002, 0, 0, 0.1, -1}, {"decode", 0.001, 0.003, 0, 0, 0.1, -1}}},
-      {"batch", 1, 4, {{"batch", 0.0005, 0, 0, 0, 0.1, -1}}}};
-  pipeline.consumer_s = 0.005;
-  return pipeline;
-}
-
 SimulatedPipeline Consuming() {
-  SimulatedPipeline pipeline = Decoding();
+  SimulatedPipeline pipeline = DecodeLimits();
   pipeline.consumer_s = 0.02;
   return pipeline;
 }
 
 SimulatedPipeline WithoutTrainer() {
-  SimulatedPipeline pipeline = Decoding();
+  SimulatedPipeline pipeline = DecodeLimits();
   pipeline.consumer_s = 0;
   return pipeline;
 }
 
 SimulatedPipeline OfManyStages() {
-  SimulatedPipeline pipeline = Decoding();
+  SimulatedPipeline pipeline = DecodeLimits();
   const auto batch = pipeline.stages.back();
   for (int i = 0; i < 12; ++i) {
     pipeline.stages.push_back(batch);
@@ -87,7 +73,7 @@ RunView Recorded(const SimulatedPipeline& pipeline, double others = 0.1) {
 
 // The first stage waits for room in a memory budget 8 ms of 10; one split fits.
 RunView WaitingForMemory() {
-  SimulatedPipeline pipeline = Decoding();
+  SimulatedPipeline pipeline = DecodeLimits();
   pipeline.stages[0].operators[0].cpu_s = 0.0005;
   pipeline.stages[0].operators[0].blocked_s = 0.0095;
   pipeline.stages[0].parallelism = 1;
@@ -141,10 +127,10 @@ TEST(FirstPage, AsPeopleReadIt) {
   const struct {
     const char* name;
     RunView run;
-  } cases[] = {{"first_page_decode.txt", Recorded(Decoding())},
+  } cases[] = {{"first_page_decode.txt", Recorded(DecodeLimits())},
                {"first_page_trainer.txt", Recorded(Consuming())},
                {"first_page_alone.txt", Recorded(WithoutTrainer())},
-               {"first_page_busy.txt", Recorded(Decoding(), 1.5)},
+               {"first_page_busy.txt", Recorded(DecodeLimits(), 1.5)},
                {"first_page_memory.txt", WaitingForMemory()},
                {"first_page_slow_rank.txt", WithASlowRank()}};
   for (const auto& c : cases) {
@@ -155,7 +141,7 @@ TEST(FirstPage, AsPeopleReadIt) {
 
 // Commands are for pasting: they alone may be longer.
 TEST(FirstPage, FitsASmallTerminal) {
-  RunView interrupted = Recorded(Decoding(), 1.5);
+  RunView interrupted = Recorded(DecodeLimits(), 1.5);
   interrupted.run.state = "interrupted";
   SimulatedPipeline named = OfManyStages();
   for (auto& stage : named.stages) {
@@ -165,12 +151,12 @@ TEST(FirstPage, FitsASmallTerminal) {
   RunView worst = Recorded(named, 1.5);
   worst.run.state = "interrupted";
   worst.run.name = std::string(300, 'n');
-  const RunView runs[] = {Recorded(Decoding()),
+  const RunView runs[] = {Recorded(DecodeLimits()),
                           Recorded(Consuming()),
                           Recorded(WithoutTrainer()),
                           Recorded(OfManyStages()),
                           interrupted,
-                          analysis::Record(Decoding(), 0.1, 3),
+                          analysis::Record(DecodeLimits(), 0.1, 3),
                           worst};
   for (const RunView& run : runs) {
     for (const int width : {60, 80, 120}) {
@@ -190,7 +176,7 @@ TEST(FirstPage, FitsASmallTerminal) {
 TEST(FirstPage, ShortensWhatIsTooLong) {
   std::string sentence;
   for (int i = 0; i < 60; ++i) sentence += "of everything that could be said of it ";
-  Report report = Make(Recorded(Decoding()));
+  Report report = Make(Recorded(DecodeLimits()));
   report.title = sentence;
   FirstPage& page = report.first;
   page.verdict = sentence;
@@ -215,7 +201,7 @@ TEST(FirstPage, ShortensWhatIsTooLong) {
 }
 
 TEST(FirstPage, AVerdictWithoutAnExplanationAdvisesNothing) {
-  const RunView run = Recorded(Decoding());
+  const RunView run = Recorded(DecodeLimits());
   analysis::Statements statements = analysis::MakeStatements(run);
   analysis::Bottleneck& bottleneck = *statements.bottleneck;
   bottleneck.verdict = analysis::Verdict::kUndecided;
@@ -233,7 +219,7 @@ TEST(FirstPage, AVerdictWithoutAnExplanationAdvisesNothing) {
 }
 
 TEST(FirstPage, DrawsThePipelineWithItsLimit) {
-  const std::string page = Page(Make(Recorded(Decoding())), 80);
+  const std::string page = Page(Make(Recorded(DecodeLimits())), 80);
   EXPECT_THAT(page, HasSubstr("[decode x1 "));
   EXPECT_THAT(page, HasSubstr("> trainer "));
   EXPECT_LT(page.find("fetch x2"), page.find("[decode"));
@@ -248,7 +234,7 @@ TEST(FirstPage, APipelineTooLongToDrawKeepsItsEndsAndItsLimit) {
 }
 
 TEST(FirstPage, ABusyMachineIsSaidRightAfterTheVerdict) {
-  const Report report = Make(Recorded(Decoding(), 1.5));
+  const Report report = Make(Recorded(DecodeLimits(), 1.5));
   EXPECT_TRUE(report.first.conditional);
   const std::vector<std::string> lines = Lines(Page(report, 100));
   const auto verdict = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
@@ -257,17 +243,17 @@ TEST(FirstPage, ABusyMachineIsSaidRightAfterTheVerdict) {
   ASSERT_NE(verdict, lines.end());
   ASSERT_NE(verdict + 1, lines.end());
   EXPECT_THAT(*(verdict + 1), HasSubstr("BUSY MACHINE"));
-  EXPECT_FALSE(Make(Recorded(Decoding(), 0.1)).first.conditional);
+  EXPECT_FALSE(Make(Recorded(DecodeLimits(), 0.1)).first.conditional);
 }
 
 TEST(FirstPage, HasColoursOnlyWhereTheyAreAskedFor) {
-  const Report report = Make(Recorded(Decoding()));
+  const Report report = Make(Recorded(DecodeLimits()));
   EXPECT_THAT(Page(report, 80, true), HasSubstr("\x1b[1;97;41m HIGHLY input-bound "));
   EXPECT_THAT(Page(report, 80, false), Not(HasSubstr("\x1b")));
 }
 
 TEST(FirstPage, NeverShowsRulesThatDidNotFireNorReaderMachines) {
-  for (const RunView& run : {Recorded(Decoding()), Recorded(Consuming())}) {
+  for (const RunView& run : {Recorded(DecodeLimits()), Recorded(Consuming())}) {
     const std::string page = Page(Make(run), 80);
     for (const char* word :
          {"reported elsewhere", "not worth it", "workers like this one", "R1 "}) {
@@ -278,7 +264,7 @@ TEST(FirstPage, NeverShowsRulesThatDidNotFireNorReaderMachines) {
 
 // The widest interval that the plan could have: what could be slower is no advice.
 TEST(FirstPage, AFixThatMayNotHelpIsNoAdvice) {
-  const RunView run = Recorded(Decoding());
+  const RunView run = Recorded(DecodeLimits());
   analysis::Statements statements = analysis::MakeStatements(run);
   ASSERT_TRUE(statements.allocation.has_value());
   ASSERT_FALSE(statements.allocation->changes.empty());
@@ -295,7 +281,7 @@ TEST(FirstPage, AFixThatMayNotHelpIsNoAdvice) {
 }
 
 TEST(FirstPage, EvidenceIsFoundByName) {
-  const Report report = Make(Recorded(Decoding()));
+  const Report report = Make(Recorded(DecodeLimits()));
   const Report only = OnlySections(report, {"queues", "operators"});
   ASSERT_EQ(only.sections.size(), 2u);
   EXPECT_EQ(only.sections[0].name, "queues");

@@ -11,6 +11,7 @@
 #include "dashboards/render/render.h"
 #include "dashboards/report/make_report.h"
 #include "tests/analysis/synthetic_run.h"
+#include "tests/dashboards/example_pipeline.h"
 #include "tests/dashboards/golden.h"
 
 namespace headrace::dashboards {
@@ -19,29 +20,14 @@ namespace {
 using analysis::RunView;
 using analysis::SimulatedPipeline;
 
-// fetch, decode and batch with decode on one thread.
-SimulatedPipeline Decoding() {
-  SimulatedPipeline pipeline;
-  pipeline.cores = 2;
-  pipeline.stages = {
-      {"fetch", 2, 4, {{"fetch", 0.0002, 0.003, 0, 0, 0.2, -1}}},
-      {"decode",
-       1,
-       4,
-       {{"decompress", 0.002, 0.002, 0, 0, 0.1, -1}, {"decode", 0.001, 0.003, 0, 0, 0.1, -1}}},
-      {"batch", 1, 4, {{"batch", 0.0005, 0, 0, 0, 0.1, -1}}}};
-  pipeline.consumer_s = 0.005;
-  return pipeline;
-}
-
 SimulatedPipeline Consuming() {
-  SimulatedPipeline pipeline = Decoding();
+  SimulatedPipeline pipeline = DecodeLimits();
   pipeline.consumer_s = 0.02;
   return pipeline;
 }
 
 SimulatedPipeline Locked() {
-  SimulatedPipeline pipeline = Decoding();
+  SimulatedPipeline pipeline = DecodeLimits();
   pipeline.resources = {{"table", 1}};
   pipeline.stages[1].parallelism = 4;
   pipeline.stages[1].operators[1].resource = 0;
@@ -68,7 +54,7 @@ TEST(Report, TextOfEachKindOfVerdict) {
   const struct {
     const char* name;
     SimulatedPipeline pipeline;
-  } cases[] = {{"report_decode.txt", Decoding()},
+  } cases[] = {{"report_decode.txt", DecodeLimits()},
                {"report_consumer.txt", Consuming()},
                {"report_lock.txt", Locked()}};
   for (const auto& c : cases) {
@@ -79,7 +65,7 @@ TEST(Report, TextOfEachKindOfVerdict) {
 
 // A run of a table, beside runs of the same pipeline without input and from the device.
 TEST(Report, TheThirdOpinionAndTheRunsThatItLacks) {
-  RunView run = Recorded(Decoding());
+  RunView run = Recorded(DecodeLimits());
   run.run.settings_text = "";
   run.run.kind = "pipeline";
   run.run.table_text = "1 files, 1000 bytes, 0";
@@ -142,7 +128,7 @@ TEST(Report, NamesAreShownAndNotObeyed) {
 }
 
 TEST(Report, NarrowTextKeepsItsWidth) {
-  std::istringstream text(RenderText(Make(Recorded(Decoding())), {80, true}));
+  std::istringstream text(RenderText(Make(Recorded(DecodeLimits())), {80, true}));
   for (std::string line; std::getline(text, line);) {
     if (line.find("headrace ") != std::string::npos) continue;  // commands stay pasteable
     EXPECT_LE(line.size(), 80u) << line;
@@ -150,11 +136,11 @@ TEST(Report, NarrowTextKeepsItsWidth) {
 }
 
 TEST(Report, MarkdownGolden) {
-  ExpectGolden("report_decode.md", RenderMarkdown(Make(Recorded(Decoding()))));
+  ExpectGolden("report_decode.md", RenderMarkdown(Make(Recorded(DecodeLimits()))));
 }
 
 TEST(Report, JsonHasFindingsOperatorsQueuesAndSteps) {
-  const RunView run = Recorded(Decoding());
+  const RunView run = Recorded(DecodeLimits());
   const nlohmann::json json = nlohmann::json::parse(RenderJson(Make(run), run));
   EXPECT_EQ(json["schema"], "headrace.report/1");
   EXPECT_EQ(json["verdict"]["limit"]["name"], "decode");
@@ -169,7 +155,7 @@ TEST(Report, JsonHasFindingsOperatorsQueuesAndSteps) {
 
 // What the verdict says of more cores and what R21 says is one prediction.
 TEST(Report, OnePredictionOfMoreCores) {
-  SimulatedPipeline pipeline = Decoding();
+  SimulatedPipeline pipeline = DecodeLimits();
   pipeline.cores = 1;
   pipeline.stages = {{"a", 4, 4, {{"a", 0.004, 0, 0, 0, 0.2, -1}}}};
   pipeline.consumer_s = 0.0005;
@@ -189,7 +175,7 @@ TEST(Report, OnePredictionOfMoreCores) {
 }
 
 TEST(Report, UnmeasuredIsNeverZero) {
-  RunView run = Recorded(Decoding());
+  RunView run = Recorded(DecodeLimits());
   run.hosts.clear();
   for (analysis::OperatorRow& op : run.operators) op.on_cpu_ns.reset();
   for (analysis::WindowRow& window : run.windows) {
@@ -206,7 +192,7 @@ TEST(Report, UnmeasuredIsNeverZero) {
 
 // decompress and decode visit their thread in turn, too shortly for the CPU clock.
 TEST(Report, OperatorsThatAreNotToldApartHaveOneFigure) {
-  RunView run = Recorded(Decoding());
+  RunView run = Recorded(DecodeLimits());
   const auto hide = [](analysis::OperatorCounters* op) {
     op->on_cpu_low_ns = 0;
     op->on_cpu_high_ns = op->busy_ns * 3 / 4;
@@ -262,7 +248,7 @@ TEST(Report, FiguresThatCannotBeTrueAreWithheld) {
 }
 
 TEST(Report, ConnectionsAreCountedByWhoOpensThem) {
-  RunView run = Recorded(Decoding());
+  RunView run = Recorded(DecodeLimits());
   const auto add = [&](const char* metric, const char* owner, const char* cause, double value) {
     analysis::MeasurementRow row;
     row.metric = metric;
@@ -287,7 +273,7 @@ TEST(Report, ConnectionsAreCountedByWhoOpensThem) {
 }
 
 TEST(Report, ShortRunsAndRunsWithoutAccountsAreWithheld) {
-  RunView run = analysis::Record(Decoding(), 0.1, 3);
+  RunView run = analysis::Record(DecodeLimits(), 0.1, 3);
   Report report = Make(run);
   EXPECT_FALSE(report.decided);
   EXPECT_THAT(RenderText(report, {100, true}), testing::HasSubstr("too short for a verdict"));
@@ -300,7 +286,7 @@ TEST(Report, ShortRunsAndRunsWithoutAccountsAreWithheld) {
 }
 
 TEST(Report, InterruptedRunsAreMarked) {
-  RunView run = Recorded(Decoding());
+  RunView run = Recorded(DecodeLimits());
   run.run.state = "interrupted";
   EXPECT_THAT(RenderText(Make(run), {100, true}), testing::HasSubstr("This run is interrupted"));
 }

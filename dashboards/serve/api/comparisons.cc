@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "dashboards/pages/sql_cells.h"
 #include "dashboards/serve/site.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

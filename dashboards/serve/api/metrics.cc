@@ -1,7 +1,7 @@
 // The newest run's metrics, for a Prometheus that scrapes them.
 #include "dashboards/export/openmetrics.h"
-#include "dashboards/pages/sql_cells.h"
 #include "dashboards/serve/site.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "dashboards/pages/short_number.h"
-#include "dashboards/pages/sql_cells.h"
 #include "dashboards/serve/site.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

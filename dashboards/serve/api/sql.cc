@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "dashboards/pages/sql_cells.h"
 #include "dashboards/serve/site.h"
+#include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {

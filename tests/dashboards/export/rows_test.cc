@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "dashboards/export/escape.h"
 #include "dashboards/export/intervals.h"
-#include "dashboards/export/sql_values.h"
+#include "dashboards/sql_values.h"
 #include "tests/dashboards/export/exported_store.h"
 
 namespace headrace::dashboards {

@@ -1,4 +1,4 @@
-#include "dashboards/export/sql_values.h"
+#include "dashboards/sql_values.h"
 
 #include <fmt/format.h>
 

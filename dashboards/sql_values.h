@@ -13,6 +13,9 @@ namespace headrace::dashboards {
 std::optional<int64_t> WholeOf(const collectors::SqlValue& value);
 // Nothing for NULL, for a text, and for what is not finite.
 std::optional<double> NumberOf(const collectors::SqlValue& value);
+// The same, where 0 may stand for what is not there.
+inline int64_t IntegerOf(const collectors::SqlValue& value) { return WholeOf(value).value_or(0); }
+inline double RealOf(const collectors::SqlValue& value) { return NumberOf(value).value_or(0); }
 // Empty for NULL; numbers in decimal.
 std::string TextOf(const collectors::SqlValue& value);
 
