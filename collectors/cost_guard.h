@@ -16,11 +16,15 @@ struct CostReading {
   double recorder_cpu_ns = 0;
   double kernel_programs_ns = 0;  // run time of our eBPF programs
   double program_cpu_ns = 0;      // of all processes of the run
+  // CPU time that all processes of the machine used; empty: unknown
+  std::optional<double> host_busy_ns;
 };
 
 class CostGuard {
  public:
-  explicit CostGuard(double num_cores) : num_cores_(num_cores) {}
+  // `num_cores`: what this process may use, a quota included. `num_host_cores`: of the machine.
+  CostGuard(double num_cores, double num_host_cores)
+      : num_cores_(num_cores), num_host_cores_(num_host_cores) {}
 
   // Adds a reading; they are to come about once a second. Returns the share of the program's speed
   // that recording took in the last two to three seconds, if that was more than kMostCost; the
@@ -29,7 +33,8 @@ class CostGuard {
 
  private:
   double CostBetween(const CostReading& from, const CostReading& to) const;
-  double num_cores_;
+  double CoresTaken(const CostReading& from, const CostReading& to) const;
+  double num_cores_, num_host_cores_;
   std::deque<CostReading> readings_;  // since the last answer
 };
 

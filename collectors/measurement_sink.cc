@@ -41,8 +41,9 @@ struct MeasurementSink::Series {
   int64_t read = -1;   // number of the Read that touched it last
   double pending = 0;  // sum of this Read
   std::optional<double> running_ratio;
-  int64_t last_ns = 0;   // when it was read last
-  int64_t first_ns = 0;  // gauges: how long its first value stands for
+  int64_t last_ns = 0;        // when it was read last
+  int64_t grown_from_ns = 0;  // counters: the read before the first growth since the last Take
+  int64_t first_ns = 0;       // gauges: how long its first value stands for
   // Counters: total = base + last - origin.
   double base = 0, last = 0, taken = 0;
   double origin = 0;  // base + last when the run started
@@ -77,6 +78,8 @@ struct MeasurementSink::State {
   std::vector<std::pair<const StackKey, Stack>*> touched_stacks;
   std::set<const Metric*> listed;  // metrics the store has
   std::map<std::string, int> probes;
+  std::vector<int64_t> read_ns;  // by probe: when it was read last
+  int64_t before_ns = 0;         // when the probe that is read now was read before
   std::map<std::pair<int, std::string>, Loss> losses;  // by probe and what
   std::map<std::string, int64_t> refused;              // by the limits
   size_t stack_bytes = 0, courses = 0, thread_courses = 0;
@@ -93,6 +96,9 @@ MeasurementSink::~MeasurementSink() = default;
 void MeasurementSink::BeginRead(const std::string& probe, int64_t now_ns) {
   State& s = *state_;
   s.probe = s.probes.emplace(probe, static_cast<int>(s.probes.size())).first->second;
+  s.read_ns.resize(s.probes.size(), now_ns);
+  s.before_ns = s.read_ns[static_cast<size_t>(s.probe)];
+  s.read_ns[static_cast<size_t>(s.probe)] = now_ns;
   s.now_ns = now_ns;
   s.read++;
   s.touched.clear();
@@ -163,7 +169,10 @@ void MeasurementSink::EndRead() {
     Series& series = entry->second;
     if (metric.kind == probes::MetricKind::kCounter) {
       if (series.pending < series.last) series.base += series.last;  // it began again
-      if (series.pending != series.last || !series.begun) series.dirty = true;
+      if (series.pending != series.last || !series.begun) {
+        if (!series.dirty) series.grown_from_ns = s.before_ns;
+        series.dirty = true;
+      }
       series.last = series.pending;
     } else {
       const double value = series.pending;
@@ -268,8 +277,11 @@ MeasurementBatch MeasurementSink::Take(int64_t now_ns, bool fine, bool last) {
       const double value =
           counter ? total.last - series.taken
                   : series.recent_sum / static_cast<double>(std::max<int64_t>(1, series.recent));
-      if (!counter || value != 0) {
-        batch.intervals.push_back({series.id, s.taken_ns, now_ns - s.taken_ns, value});
+      // A probe that is read seldom tells of growth since it was read before.
+      const int64_t from_ns = counter ? std::min(s.taken_ns, series.grown_from_ns) : s.taken_ns;
+      const int64_t to_ns = counter && from_ns < s.taken_ns ? series.last_ns : now_ns;
+      if ((!counter || value != 0) && to_ns > from_ns) {
+        batch.intervals.push_back({series.id, from_ns, to_ns - from_ns, value});
       }
     }
     batch.totals.push_back(total);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "collectors/account_tree.h"
@@ -464,9 +465,9 @@ class RecorderLoop {
   // Measures less where recording takes too much of the program; not where the level was asked for.
   void WatchCost() {
     if (options_.level) return;
-    const auto cost =
-        cost_guard_.Add({last_ns_, static_cast<double>(cost_.CpuNs()),
-                         sink_.Total("bpf_run_time_ns"), static_cast<double>(tree_cpu_ns_)});
+    const auto cost = cost_guard_.Add({last_ns_, static_cast<double>(cost_.CpuNs()),
+                                       sink_.Total("bpf_run_time_ns"),
+                                       static_cast<double>(tree_cpu_ns_), host_busy_ns_});
     if (!cost) return;
     runner_.StepDown(
         fmt::format("after {:.0f} s recording took {:.1f} % of the program's speed, more than "
@@ -694,7 +695,8 @@ class RecorderLoop {
   std::optional<PeerCpu> peers_;
   int64_t peers_next_ns_ = 1'000'000'000;
   OwnCost cost_;
-  CostGuard cost_guard_{static_cast<double>(std::thread::hardware_concurrency())};
+  CostGuard cost_guard_{ReadCoreBudget().cores,
+                        static_cast<double>(std::thread::hardware_concurrency())};
   Parts parts_;
   MeasurementSink sink_;
   ProbeRunner runner_;

@@ -733,7 +733,7 @@ Outside LookFromOutside(const RunView& run) {
   const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
   for (size_t g = 0; g < out.groups.size(); ++g) {
     out.groups[g].time = totals.times[g];
-    out.groups[g].threads_count = seconds > 0 ? totals.times[g].total() / seconds : 0;
+    out.groups[g].threads_count = slices.seen_s > 0 ? totals.times[g].total() / slices.seen_s : 0;
     // With causes a thread's whole life is seen; a group of first threads has one a process.
     const double processes = static_cast<double>(out.kinds[out.groups[g].kind].pids.size());
     if (out.groups[g].main) out.groups[g].threads_count = processes;

@@ -28,6 +28,10 @@ class Builder {
     std::map<int64_t, size_t> position;
     for (const int64_t slice : slices) position.emplace(slice, position.size());
     Slices result;
+    const auto seen = run_.course_seen_ns.find(on_cpu);
+    result.seen_s = static_cast<double>(seen != run_.course_seen_ns.end() ? seen->second
+                                                                          : run_.run.duration_ns) *
+                    1e-9;
     result.times.resize(slices.size());
     bool causes = false, counts = false, waits = false;
     for (const CourseRow& row : run_.course) {

@@ -370,6 +370,18 @@ void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
                                 row.Text("thread"), row.Text("subject"), row.Text("cause"),
                                 row.Real("value").value_or(0)});
       });
+  database.Each(
+      "SELECT DISTINCT metric, start_ns, start_ns + duration_ns AS end_ns FROM "
+      "measurement_interval WHERE run_id = ?1 AND process_id IS NOT NULL AND operator IS NULL "
+      "AND metric IN ('on_cpu_ns', 'thread_on_cpu_ns', 'sampled_on_cpu_ns') ORDER BY 1, 2, 3",
+      id, [view, last = std::string(), seen_to = int64_t{0}](const ViewRow& row) mutable {
+        const std::string metric = row.Text("metric");
+        if (metric != last) seen_to = 0;
+        last = metric;
+        const int64_t from = std::max(seen_to, row.Number("start_ns"));
+        seen_to = std::max(seen_to, row.Number("end_ns"));
+        view->course_seen_ns[metric] += seen_to - from;
+      });
 }
 
 void ReadStoreProbes(RunDatabase& database, int64_t id, RunView* view) {

@@ -260,6 +260,9 @@ struct RunView {
   // Threads' times and wake-ups of a run without operators, by slice; empty for other runs.
   std::vector<CourseRow> course;
   int64_t course_slice_ns = 0;
+  // By metric of a thread's time on a CPU: how long it was recorded, as probes may stop before the
+  // run ends.
+  std::map<std::string, int64_t> course_seen_ns;
   // The highest rate at which the run's machine read memory, in its latest calibration in the same
   // database; empty if there was none.
   Real memory_ceiling_bytes_per_s;

@@ -9,13 +9,15 @@ constexpr int64_t kSecond = 1'000'000'000;
 
 // Readings a second apart of a recorder that takes `recorder` of one core and whose eBPF programs
 // take `programs` of one, of a program that uses `cores`; the second of the first answer, 0 if none
-// came in `seconds`.
+// came in `seconds`. All programs of the machine use `busy` cores, if that is known.
 int SecondOfAnswer(double num_cores, double recorder, double programs, double cores, int seconds,
-                   double* cost = nullptr) {
-  CostGuard guard(num_cores);
+                   double* cost = nullptr, std::optional<double> busy = std::nullopt) {
+  CostGuard guard(num_cores, 2);
   for (int s = 0; s <= seconds; ++s) {
     const double now = static_cast<double>(s) * kSecond;
-    if (const auto answer = guard.Add({s * kSecond, recorder * now, programs * now, cores * now})) {
+    CostReading reading{s * kSecond, recorder * now, programs * now, cores * now, std::nullopt};
+    if (busy) reading.host_busy_ns = *busy * now;
+    if (const auto answer = guard.Add(reading)) {
       if (cost != nullptr) *cost = *answer;
       return s;
     }
@@ -35,28 +37,39 @@ TEST(CostGuard, AnswersOnceItIsTooMuch) {
   EXPECT_EQ(SecondOfAnswer(2, 0.01, 0.01, 0.05, 60), 0);
 }
 
+TEST(CostGuard, WhatIdleCoresDoCostsNothing) {
+  double cost = 0;
+  EXPECT_EQ(SecondOfAnswer(2, 0.06, 0, 0.2, 60, nullptr, 0.26), 0);
+  EXPECT_EQ(SecondOfAnswer(2, 0.06, 0, 0.2, 60, &cost, 2.06), 2);  // others use the cores
+  EXPECT_NEAR(cost, 0.03, 1e-9);
+  EXPECT_EQ(SecondOfAnswer(2, 0.06, 0.03, 0.2, 60, &cost, 0.26), 2);  // its programs do not
+  EXPECT_NEAR(cost, 0.03 + 0.03 * 0.1, 1e-9);
+  EXPECT_EQ(SecondOfAnswer(1, 0.06, 0, 0.9, 60, nullptr, 0.96), 2);  // the quota is in use
+}
+
 TEST(CostGuard, ABurstIsNoCost) {
-  CostGuard guard(2);
+  CostGuard guard(2, 2);
   double programs = 0;
   for (int s = 0; s < 20; ++s) {
     programs += (s == 7 ? 0.06 : 0.005) * kSecond;
-    EXPECT_FALSE(guard.Add({s * kSecond, 0, programs, 2.0 * s * kSecond})) << s;
+    EXPECT_FALSE(guard.Add({s * kSecond, 0, programs, 2.0 * s * kSecond, std::nullopt})) << s;
   }
 }
 
 TEST(CostGuard, AfterAnAnswerItWaitsForWhatTheStepDownBrings) {
-  CostGuard guard(2);
+  CostGuard guard(2, 2);
   int answers = 0;
   for (int s = 0; s <= 12; ++s) {
     const double now = static_cast<double>(s) * kSecond;
-    answers += guard.Add({s * kSecond, 0, 0.5 * now, 2 * now}).has_value();
+    answers += guard.Add({s * kSecond, 0, 0.5 * now, 2 * now, std::nullopt}).has_value();
   }
   EXPECT_EQ(answers, 6);
 }
 
 TEST(CostGuard, ReadingsOfOneInstantSayNothing) {
-  CostGuard guard(2);
-  for (int i = 0; i < 10; ++i) EXPECT_FALSE(guard.Add({kSecond, 1e9 * i, 1e9 * i, 1e9 * i}));
+  CostGuard guard(2, 2);
+  for (int i = 0; i < 10; ++i)
+    EXPECT_FALSE(guard.Add({kSecond, 1e9 * i, 1e9 * i, 1e9 * i, std::nullopt}));
 }
 
 }  // namespace

@@ -57,6 +57,31 @@ TEST(MeasurementSink, CountersHaveTotalsAndGrowth) {
   EXPECT_TRUE(batch.totals.empty()) << "nothing changed, nothing is written";
 }
 
+TEST(MeasurementSink, GrowthOfASeldomReadProbeIsOfTheTimeSinceItsLastReading) {
+  MeasurementSink sink(Names());
+  const auto take = [&](int64_t second) { return sink.Take(second * kSecond, true, false); };
+  Read(&sink, 0, Of("probe_read_ns", 0));
+  Read(&sink, 0, Of("probe_read_ns", 0), "seldom");
+  sink.MarkStart();
+  for (int64_t second = 1; second <= 9; ++second) {
+    Read(&sink, second * kSecond, Of("probe_read_ns", 10.0 * static_cast<double>(second)));
+    if (second % 3 == 0 && second != 6) {  // at 3 s and 9 s, and at 6 s without growth
+      Read(&sink, second * kSecond, Of("probe_read_ns", 5.0 * static_cast<double>(second), "x"),
+           "seldom");
+    } else if (second == 6) {
+      Read(&sink, second * kSecond, Of("probe_read_ns", 15, "x"), "seldom");
+    }
+    const MeasurementBatch batch = take(second);
+    ASSERT_EQ(batch.intervals.size(), second % 3 == 0 && second != 6 ? 2u : 1u) << second;
+    for (const auto& row : batch.intervals) {
+      const bool seldom = row.value > 10;
+      EXPECT_EQ(row.duration_ns, (seldom ? 3 : 1) * kSecond) << second;
+      EXPECT_EQ(row.start_ns + row.duration_ns, second * kSecond);
+      EXPECT_EQ(row.value, !seldom ? 10 : second == 3 ? 15 : 30);
+    }
+  }
+}
+
 TEST(MeasurementSink, WhatWasCountedBeforeTheStartIsNotOfTheRun) {
   MeasurementSink sink(Names());
   Read(&sink, 0, Of("probe_read_ns", 1000));
