@@ -7,6 +7,7 @@
 #include "analysis/model/bootstrap_demands.h"
 #include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/model/starved.h"
 #include "analysis/thresholds.h"
 #include "base/infinite.h"
 
@@ -243,6 +244,19 @@ std::optional<double> Predictor::RateOfFullStores(const Variant& variant, double
   return full * std::exp(-kNormal90 * kSaturatedError);
 }
 
+double Predictor::HigherOnceBusy(const Variant& variant, double least, double rate) const {
+  const double now = model_.demands().rate;
+  if (!std::isfinite(least) || !(least > 0) || !(now > 0)) return 1;
+  const Demands demands = At(middle_, variant);
+  double higher = 1;
+  // The rate says how busy threads are, and the other way round; it only rises.
+  for (int round = 0; round < 4; ++round) {
+    const Demands busy = OnceBusy(model_, demands, rate * higher / now);
+    higher = std::max(higher, LeastBound(Bounds(model_, busy, variant.settings)) / least);
+  }
+  return std::isfinite(higher) ? higher : 1;
+}
+
 double Predictor::Rate(const Variant& variant) const { return PointAt(variant).rate; }
 
 Prediction Predictor::Predict(const Variant& variant) const {
@@ -272,6 +286,11 @@ Prediction Predictor::Predict(const Variant& variant) const {
   // However wrong the rest, the rate cannot exceed the bound.
   const double ceiling = std::max(prediction.rate, point.least * std::max(1.0, sampled.high));
   prediction.interval = {widen(sampled.low, -1), std::min(widen(sampled.high, 1), ceiling)};
+  if (!current) {
+    prediction.interval.high =
+        std::max(prediction.interval.high,
+                 prediction.rate * HigherOnceBusy(variant, point.least, prediction.rate));
+  }
   if (const std::optional<double> full = RateOfFullStores(variant, prediction.rate)) {
     prediction.store_may_be_full = *full < prediction.interval.low;
     prediction.interval.low = std::min(prediction.interval.low, *full);
@@ -303,6 +322,13 @@ Interval Predictor::Gain(const Variant& from, const Variant& to, double gain) co
                                                   std::min(1.0, std::abs(middle) / kFullErrorFrom));
   Interval interval{std::expm1(middle - std::hypot(std::min(sampled.low, 0.0), error)),
                     std::expm1(middle + std::hypot(std::max(sampled.high, 0.0), error))};
+  const double now = model_.demands().rate;
+  const double least_from = LeastBound(bounds_of(from, middle_));
+  const double rate_from = IsCurrent(from) ? now : least_from;
+  interval.high = std::max(
+      interval.high, (1 + gain) * HigherOnceBusy(to, LeastBound(limits), rate_from * (1 + gain)) /
+                             HigherOnceBusy(from, least_from, rate_from) -
+                         1);
   const bool more_at_once =
       OnUnknownStore(to.settings) && to.settings.parallelism != from.settings.parallelism;
   if (!more_at_once && !OnFullStore(to)) return interval;

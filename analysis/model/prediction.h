@@ -85,6 +85,9 @@ class Predictor {
   Demands At(const Draw& draw, const Variant& variant) const;
   Point PointAt(const Variant& variant) const;
   double Corrected(double simulated, double least) const;
+  // How many times the bound of `variant`, `least` at the rate `rate`, it may be once threads that
+  // mostly waited are busy (analysis/model/starved); at least 1.
+  double HigherOnceBusy(const Variant& variant, double least, double rate) const;
   void ChooseShape();
   std::optional<double> Simulated(const Settings& settings, const Demands& demands,
                                   int64_t steps) const;
