@@ -2,7 +2,8 @@
 # Runs fuzzers under AddressSanitizer and UndefinedBehaviorSanitizer, built with clang in build-fuzz.
 #
 #   fuzz.sh [SECONDS]            builds and runs all: half of SECONDS (600) each of the two fuzzers of the DWRF reader, a fifth the
-#                                stack sampler's parsers, a tenth checkpoints, frames, nodes files and stored comparisons each, a
+#                                stack sampler's parsers, a tenth checkpoints, frames, the service's messages, nodes files
+#                                and stored comparisons each, a
 #                                twentieth plans, stored decisions, a study's files and the server's addresses each
 #   fuzz.sh build                builds them
 #   fuzz.sh each SECONDS NAME... runs each of these, which are built, so long: `fuzz.sh each 60 dwrf_fuzz`; HEADRACE_FUZZ_EACH=N
@@ -14,7 +15,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build-fuzz
-all="dwrf_fuzz feature_fuzz elf_symbols_fuzz checkpoint_fuzz frame_fuzz nodes_fuzz comparison_fuzz plan_fuzz decision_fuzz study_fuzz serve_fuzz"
+all="dwrf_fuzz feature_fuzz elf_symbols_fuzz checkpoint_fuzz frame_fuzz nodes_fuzz comparison_fuzz plan_fuzz decision_fuzz study_fuzz serve_fuzz service_fuzz"
 each=
 case ${1:-} in
   each) seconds=${HEADRACE_FUZZ_EACH:-$2} each=1; shift 2; fuzzers=$* ;;
@@ -91,6 +92,9 @@ for fuzzer in $fuzzers; do
       ;;
     frame_fuzz)  # of a delivery, from nothing: the harness puts magic and checksums right
       fuzz "$fuzzer" 10 frames 16384 -len_control=0
+      ;;
+    service_fuzz)  # from nothing: the harness puts header and checksum right
+      fuzz "$fuzzer" 10 service 4096
       ;;
     nodes_fuzz)
       mkdir "$work/nodes"

@@ -111,6 +111,52 @@ void DeliveryLedger::Settle(std::span<const RowSpan> spans) {
   }
 }
 
+std::vector<RowSpan> DeliveryLedger::Unsettled(const RowSpan& span) const {
+  const bool is_row =
+      span.split < splits_.size() && span.count > 0 && span.first >= splits_[span.split].first &&
+      span.count <= splits_[span.split].count &&
+      span.first - splits_[span.split].first <= splits_[span.split].count - span.count;
+  if (!is_row) throw Error(ExitCode::kBadData, "rows outside their split");
+  std::vector<RowSpan> parts;
+  const uint64_t end = span.first + span.count;
+  for (const RowSpan& left : Remaining(span.epoch, span.split)) {
+    const uint64_t low = std::max(span.first, left.first);
+    const uint64_t high = std::min(end, left.first + left.count);
+    if (low < high) parts.push_back({span.epoch, span.split, low, high - low, high - low});
+  }
+  return parts;
+}
+
+std::vector<RowSpan> DeliveryLedger::Admit(std::span<const RowSpan> spans) {
+  std::vector<RowSpan> added;
+  for (const RowSpan& span : spans) {
+    const std::vector<RowSpan> parts = Unsettled(span);
+    Settle(parts);
+    added.insert(added.end(), parts.begin(), parts.end());
+  }
+  return added;
+}
+
+void DeliveryLedger::Merge(const DeliveryLedger& other) {
+  const auto add = [&](uint64_t epoch, uint64_t split, const RowRange& range) {
+    if (range.count == 0) return;
+    const RowSpan span{epoch, split, range.first, range.count, range.count};
+    const std::vector<RowSpan> parts = Unsettled(span);
+    if (parts.size() != 1 || parts[0].count != range.count)
+      throw Error(ExitCode::kBadData,
+                  fmt::format("row {} of epoch {} was delivered to both", range.first, epoch));
+    Settle(parts);
+  };
+  for (uint64_t epoch = 0; epoch < other.state_.first_epoch; ++epoch)
+    for (uint64_t split = 0; split < splits_.size(); ++split) add(epoch, split, splits_[split]);
+  for (const auto& [epoch, state] : other.state_.epochs) {
+    for (uint64_t split = 0; split < splits_.size(); ++split)
+      if (Bit(state.done, split)) add(epoch, split, splits_[split]);
+    for (const auto& [split, ranges] : state.partial)
+      for (const RowRange& range : ranges) add(epoch, split, range);
+  }
+}
+
 // Epochs that are whole, from the first on, need no memory.
 void DeliveryLedger::Finish(uint64_t epoch) {
   if (epoch != state_.first_epoch) return;

@@ -46,6 +46,15 @@ class DeliveryLedger {
   // delivery relies on that.
   void Settle(std::span<const RowSpan> spans);
 
+  // The parts of `span` that are not settled, ascending, with rows = count. Throws Error kBadData
+  // for rows outside their split: the span may come from another process.
+  std::vector<RowSpan> Unsettled(const RowSpan& span) const;
+  // Settles what of `spans` is not settled yet, and returns it. Throws as Unsettled.
+  std::vector<RowSpan> Admit(std::span<const RowSpan> spans);
+  // Adds what another ledger of the same splits has settled. Throws Error kBadData where both have
+  // settled a row.
+  void Merge(const DeliveryLedger& other);
+
   bool IsDone(uint64_t epoch, uint64_t split) const;
   // The ranges of a split that are not settled, ascending, with rows = count.
   std::vector<RowSpan> Remaining(uint64_t epoch, uint64_t split) const;

@@ -147,5 +147,38 @@ TEST(DeliveryLedger, RefusesAStateThatCannotBe) {
   EXPECT_EQ(DeliveryLedger(splits, good).settled_rows(), 3 * 20 + 13u);
 }
 
+// What is settled piece by piece, in any order and with repetitions, by two ledgers that divide the
+// rows between them.
+TEST(DeliveryLedger, AdmitsEachRowOnceAndMergesWithAnotherThatHasTheRest) {
+  const uint64_t seed = TestSeed();
+  SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
+  std::mt19937_64 random(seed);
+  for (int trial = 0; trial < 100; ++trial) {
+    const std::vector<RowRange> splits = {{0, 20}, {20, 0}, {20, 1 + random() % 30}};
+    DeliveryLedger halves[2] = {DeliveryLedger(splits), DeliveryLedger(splits)};
+    std::set<std::pair<uint64_t, uint64_t>> rows[2];
+    for (int i = 0; i < 60; ++i) {
+      const uint64_t epoch = random() % 2, split = random() % 2 * 2, row = random() % 20;
+      const RowRange& range = splits[split];
+      if (row >= range.count) continue;
+      const int half = static_cast<int>((range.first + row) % 2);
+      const RowSpan span{epoch, split, range.first + row, 1, 1};
+      const bool is_new = rows[half].insert({epoch, range.first + row}).second;
+      EXPECT_EQ(halves[half].Unsettled(span).size(), is_new ? 1u : 0u);
+      EXPECT_EQ(halves[half].Admit({&span, 1}).size(), is_new ? 1u : 0u);
+    }
+    DeliveryLedger both(splits);
+    both.Merge(halves[0]);
+    both.Merge(halves[1]);
+    EXPECT_EQ(both.settled_rows(), rows[0].size() + rows[1].size());
+    if (!rows[0].empty()) {
+      EXPECT_THROW(both.Merge(halves[0]), Error);
+    }
+    const RowSpan outside{0, 0, 19, 2, 2}, nowhere{0, 3, 0, 1, 1};
+    EXPECT_THROW(both.Admit({&outside, 1}), Error);
+    EXPECT_THROW(both.Admit({&nowhere, 1}), Error);
+  }
+}
+
 }  // namespace
 }  // namespace headrace::reader

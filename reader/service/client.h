@@ -1,0 +1,92 @@
+// Client: one rank's end of a job, in the trainer's process. A pure state machine: it decides which
+// units are admitted, and knows which rows are delivered; no socket, no clock, no batch.
+//
+//   kJoining --Started--> kActive --Ended--> kComplete
+//      ^                     |
+//      +--(new connection,   |      kOver: superseded or refused
+//          Again) -----------+
+//
+// Admitted: the client has it in memory. Delivered: the consumer's step has returned. The rows
+// admitted are what a dispatcher is told; the rows delivered are what a checkpoint holds.
+//
+// Joining is a cut: from the Join until its Started nothing is admitted, and what comes meanwhile
+// waits where it is. Not thread-safe.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reader/pipeline/delivery/checkpoint.h"
+#include "reader/pipeline/delivery/ledger.h"
+#include "reader/service/message.h"
+
+namespace headrace::reader::service {
+
+struct ClientOptions {
+  uint32_t rank = 0, ranks = 1;
+  uint64_t instance = 0;    // random, not 0
+  uint64_t checkpoint = 0;  // as Join::checkpoint
+  std::string address = {}, host = {};
+};
+
+class Client {
+ public:
+  enum class State : uint8_t { kJoining, kActive, kComplete, kOver };
+  enum class Admission : uint8_t {
+    kNew,    // take it
+    kHave,   // every row of it was admitted before: drop it
+    kStale,  // of another term: drop it
+    kWait,   // ask again once the client is active
+  };
+
+  // `saved`: checkpoints to go on from, of this rank and of others that it stands for now.
+  explicit Client(ClientOptions options, std::vector<Checkpoint> saved = {});
+
+  // A connection to a dispatcher stands: the Join to send on it, at once. Also for `Again`.
+  Join Connected();
+  // Anything that a dispatcher says; what to answer.
+  std::optional<Message> Handle(const Message& message);
+  // A unit has come. Throws Error kBadData when only some of its rows are new, or none are of the
+  // table: a worker has broken the rules.
+  Admission Admit(Term term, std::span<const RowSpan> rows);
+  // The consumer's step for rows that were admitted has returned.
+  void Delivered(std::span<const RowSpan> rows, uint64_t batch_rows);
+
+  // What was admitted since the last one; nothing while there is no term to report to. It must be
+  // sent on the connection of the last Join.
+  std::optional<Report> TakeReport();
+
+  State state() const { return state_; }
+  Term term() const { return term_; }
+  uint64_t generation() const { return generation_; }
+  bool has_started() const { return admitted_.has_value(); }
+  // Once it has started.
+  const Started& job() const { return job_; }
+  const DeliveryLedger& admitted() const { return *admitted_; }
+  const DeliveryLedger& delivered() const { return *delivered_; }
+  uint64_t delivered_rows() const { return rows_; }  // by this process
+  // Why it is over.
+  const Refused& end() const { return end_; }
+
+  // The delivered rows, to go on from. `consumer_state`: the consumer's own, of the same moment.
+  Checkpoint Save(std::string consumer_state) const;
+
+ private:
+  void Start(const Started& started);
+  Checkpoint StateOf(const DeliveryLedger& ledger) const;
+
+  const ClientOptions options_;
+  std::vector<Checkpoint> saved_;
+  State state_ = State::kJoining;
+  uint64_t number_ = 0, generation_ = 0;
+  Term term_ = 0;
+  Started job_;
+  std::optional<DeliveryLedger> admitted_, delivered_;
+  std::vector<RowSpan> unreported_;
+  uint64_t rows_ = 0, batches_ = 0;
+  Refused end_;
+};
+
+}  // namespace headrace::reader::service

@@ -1,0 +1,307 @@
+#include "reader/service/dispatcher.h"
+
+#include <fmt/format.h>
+
+#include <type_traits>
+#include <utility>
+
+#include "base/error.h"
+
+namespace headrace::reader::service {
+
+Dispatcher::Dispatcher(DispatcherOptions options)
+    : options_(std::move(options)), job_(options_.job) {
+  for (const RowRange& split : options_.job.splits) rows_ += split.count;
+  rows_ *= options_.job.epochs;
+}
+
+std::vector<Addressed> Dispatcher::Handle(uint64_t peer, const Message& message, int64_t now_ns) {
+  Out out;
+  if (const auto worker = workers_.find(peer); worker != workers_.end()) {
+    worker->second.heard_ns = now_ns;
+    worker->second.is_silent = false;
+  }
+  try {
+    std::visit([&](const auto& m) { On(peer, m, now_ns, &out); }, message);
+  } catch (const Error& error) {
+    // A message that cannot be true: whoever sent it has no part in this job.
+    out.push_back(
+        {peer, Refused{static_cast<uint32_t>(error.code()),
+                       error.where().empty() ? error.fact() : error.where() + ": " + error.fact(),
+                       error.fix()}});
+  }
+  return out;
+}
+
+template <typename M>
+void Dispatcher::On(uint64_t, const M&, int64_t, Out*) {
+  throw Error(ExitCode::kBadData, "is not a message for a dispatcher");
+}
+
+void Dispatcher::On(uint64_t peer, const Join& join, int64_t now_ns, Out* out) {
+  if (failure_) {
+    out->push_back({peer, *failure_});
+    return;
+  }
+  const Job::Joined joined = job_.Handle(peer, join);
+  if (!joined.again.empty() || !job_.is_running()) EndTerm(joined.again, out);
+  for (const auto& [other, instance] : joined.superseded) {
+    clients_.erase(other);
+    out->push_back({other, Superseded{instance, fmt::format("rank {} brought a state of another "
+                                                            "moment",
+                                                            join.rank)}});
+  }
+  switch (joined.outcome) {
+    case Job::Outcome::kIgnored:
+      return;
+    case Job::Outcome::kSuperseded:
+      out->push_back({peer, Superseded{join.instance, joined.reason}});
+      return;
+    case Job::Outcome::kWaits:
+      clients_[peer] = {};
+      out->push_back({peer, Waiting{job_.Missing()}});
+      return;
+    case Job::Outcome::kStarts:
+      clients_[peer] = {};
+      EndTerm({}, out);
+      return BeginTerm(out);
+    case Job::Outcome::kResumes: {
+      clients_[peer] = {};
+      TellStarted(join.rank, out);
+      // Rows that it admitted and could not report before its connection ended.
+      const DeliveryLedger& has = job_.members().at(join.rank).ledger;
+      std::vector<RowSpan> rows;
+      for (uint64_t epoch = 0; epoch < options_.job.epochs; ++epoch) {
+        for (uint64_t split = 0; split < options_.job.splits.size(); ++split) {
+          const RowRange& all = options_.job.splits[split];
+          uint64_t next = all.first;
+          for (const RowSpan& left : has.Remaining(epoch, split)) {
+            if (next < left.first) rows.push_back({epoch, split, next, left.first - next, 0});
+            next = left.first + left.count;
+          }
+          if (next < all.first + all.count)
+            rows.push_back({epoch, split, next, all.first + all.count - next, 0});
+        }
+      }
+      board_->Admitted(rows);
+      if (is_ended_) out->push_back({peer, Ended{job_.term()}});
+      EndIfComplete(out);
+      return Serve(now_ns, out);
+    }
+  }
+}
+
+// The term that runs, if any, is over; its members are to join again.
+void Dispatcher::EndTerm(const std::vector<uint64_t>& again, Out* out) {
+  board_.reset();
+  is_ended_ = false;
+  for (auto& [peer, worker] : workers_) worker.wants = 0;
+  for (const uint64_t peer : again) {
+    clients_.erase(peer);
+    out->push_back({peer, Again{}});
+  }
+}
+
+void Dispatcher::BeginTerm(Out* out) {
+  try {
+    board_.emplace(options_.board, job_.Union(), job_.term());
+  } catch (const Error& error) {
+    const Refused refused{static_cast<uint32_t>(error.code()), error.where() + ": " + error.fact(),
+                          error.fix()};
+    for (const auto& [rank, member] : job_.members())
+      if (member.peer != 0) out->push_back({member.peer, refused});
+    job_.Disband();
+    return;
+  }
+  failures_ = 0;
+  for (const auto& [rank, member] : job_.members()) TellStarted(rank, out);
+  for (auto& [peer, worker] : workers_) TellSession(peer, out);
+  EndIfComplete(out);
+}
+
+void Dispatcher::TellStarted(uint32_t rank, Out* out) const {
+  const Job::Member& member = job_.members().at(rank);
+  if (member.peer == 0) return;  // it will join again
+  Started started;
+  started.term = job_.term();
+  started.generation = job_.generation();
+  started.instance = member.instance;
+  started.number = member.number;
+  started.batch_rows = options_.batch_rows;
+  started.epochs = options_.job.epochs;
+  started.fingerprint = options_.job.fingerprint;
+  for (const RowRange& split : options_.job.splits) started.split_rows.push_back(split.count);
+  out->push_back({member.peer, std::move(started)});
+}
+
+void Dispatcher::TellSession(uint64_t peer, Out* out) {
+  if (!board_ || workers_.at(peer).is_draining) return;
+  workers_.at(peer).wants = 0;
+  Session session = options_.session;
+  session.term = job_.term();
+  for (const auto& [rank, member] : job_.members()) session.clients.push_back(member.address);
+  out->push_back({peer, std::move(session)});
+}
+
+void Dispatcher::On(uint64_t peer, const Report& report, int64_t now_ns, Out* out) {
+  const auto client = clients_.find(peer);
+  if (client == clients_.end()) return;  // of a group that is over
+  client->second = report;
+  client->second.admitted.clear();
+  const auto rank = job_.RankOf(peer);
+  if (!board_ || !rank || report.term != job_.term()) return;
+  if (report.instance != job_.members().at(*rank).instance) return;
+  board_->Admitted(report.admitted);
+  if (!report.admitted.empty()) failures_ = 0;
+  EndIfComplete(out);
+  EndDrained(out);
+  Serve(now_ns, out);
+}
+
+void Dispatcher::EndIfComplete(Out* out) {
+  if (!board_ || !board_->is_complete() || is_ended_) return;
+  is_ended_ = true;
+  for (const auto& [rank, member] : job_.members())
+    if (member.peer != 0) out->push_back({member.peer, Ended{job_.term()}});
+}
+
+void Dispatcher::On(uint64_t peer, const Register& who, int64_t now_ns, Out* out) {
+  if (failure_) {
+    out->push_back({peer, *failure_});
+    return;
+  }
+  Worker& worker = workers_[peer];
+  worker.who = who;
+  worker.heard_ns = now_ns;
+  const std::vector<uint64_t> again = job_.Heard(who.term);
+  if (!job_.is_running() && board_) EndTerm(again, out);
+  TellSession(peer, out);
+}
+
+void Dispatcher::On(uint64_t peer, const Ask& ask, int64_t now_ns, Out* out) {
+  const auto worker = workers_.find(peer);
+  if (worker == workers_.end() || !board_ || ask.term != job_.term()) return;
+  constexpr uint64_t kMostWanted = 1024;
+  worker->second.wants = std::min<uint64_t>(worker->second.wants + ask.count, kMostWanted);
+  Serve(now_ns, out);
+}
+
+// One lease each in turn, so that a worker that asks for many leaves others some.
+void Dispatcher::Serve(int64_t now_ns, Out* out) {
+  if (!board_) return;
+  for (bool any = true; any;) {
+    any = false;
+    auto turn = workers_.upper_bound(last_served_);
+    for (size_t left = workers_.size(); left > 0; --left, ++turn) {
+      if (turn == workers_.end()) turn = workers_.begin();
+      auto& [peer, worker] = *turn;
+      if (worker.wants == 0 || worker.is_draining || worker.is_silent) continue;
+      std::optional<Lease> lease = board_->Hand(peer, now_ns);
+      if (!lease) continue;  // perhaps one for another: a backup is never for whoever is slow
+      --worker.wants;
+      last_served_ = peer;
+      out->push_back({peer, std::move(*lease)});
+      any = true;
+    }
+  }
+}
+
+void Dispatcher::On(uint64_t peer, const Cut& cut, int64_t now_ns, Out* out) {
+  if (!workers_.contains(peer) || !board_ || cut.term != job_.term()) return;
+  board_->WorkerLost(peer);
+  Serve(now_ns, out);
+}
+
+void Dispatcher::On(uint64_t peer, const Failed& failed, int64_t now_ns, Out* out) {
+  if (!workers_.contains(peer)) return;
+  Lose(peer, now_ns, out);
+  if (++failures_ < options_.most_failures || failure_) return;
+  failure_ = Refused{failed.code, "workers failed: " + failed.reason, ""};
+  for (const auto& [client, report] : clients_) out->push_back({client, *failure_});
+}
+
+void Dispatcher::On(uint64_t peer, const Alive& alive, int64_t, Out*) {
+  if (const auto worker = workers_.find(peer); worker != workers_.end())
+    worker->second.last = alive;
+}
+
+void Dispatcher::Lose(uint64_t peer, int64_t now_ns, Out* out) {
+  const auto worker = workers_.find(peer);
+  if (worker == workers_.end()) return;
+  if (board_ && board_->open_leases(peer) > 0) ++workers_lost_;
+  workers_.erase(worker);
+  if (!board_) return;
+  board_->WorkerLost(peer);
+  Serve(now_ns, out);
+}
+
+std::vector<Addressed> Dispatcher::Gone(uint64_t peer, int64_t now_ns) {
+  Out out;
+  clients_.erase(peer);
+  job_.Gone(peer);
+  Lose(peer, now_ns, &out);
+  return out;
+}
+
+std::vector<Addressed> Dispatcher::Tick(int64_t now_ns) {
+  Out out;
+  for (auto& [peer, worker] : workers_) {
+    if (worker.is_silent || now_ns - worker.heard_ns < options_.silence_ns) continue;
+    worker.is_silent = true;
+    if (board_) board_->WorkerLost(peer);
+  }
+  Serve(now_ns, &out);
+  EndDrained(&out);
+  return out;
+}
+
+bool Dispatcher::Drain(uint64_t peer, std::vector<Addressed>* out) {
+  const auto worker = workers_.find(peer);
+  if (worker == workers_.end()) return false;
+  worker->second.is_draining = true;
+  out->push_back({peer, service::Drain{}});
+  EndDrained(out);
+  return true;
+}
+
+void Dispatcher::EndDrained(Out* out) {
+  for (auto& [peer, worker] : workers_) {
+    if (!worker.is_draining || worker.was_told_bye) continue;
+    if (board_ && board_->open_leases(peer) > 0) continue;
+    worker.was_told_bye = true;
+    out->push_back({peer, Bye{}});
+  }
+}
+
+DispatcherStatus Dispatcher::status() const {
+  DispatcherStatus status;
+  status.term = job_.term();
+  status.generation = job_.generation();
+  status.is_running = board_.has_value();
+  status.is_complete = is_ended_;
+  status.rows = rows_;
+  status.left_rows = board_ ? board_->left_rows() : rows_;
+  status.leased_again = board_ ? board_->leased_again() : 0;
+  status.workers_lost = workers_lost_;
+  for (uint32_t rank = 0; rank < options_.job.ranks; ++rank) {
+    RankStatus& one = status.ranks.emplace_back();
+    one.rank = rank;
+    const auto member = job_.members().find(rank);
+    one.is_joined = member != job_.members().end();
+    if (!one.is_joined) continue;
+    one.host = member->second.host;
+    one.is_connected = member->second.peer != 0;
+    if (const auto said = clients_.find(member->second.peer); said != clients_.end()) {
+      one.delivered_rows = said->second.delivered_rows;
+      one.wait_ns = said->second.wait_ns;
+      one.compute_ns = said->second.compute_ns;
+    }
+  }
+  for (const auto& [peer, worker] : workers_)
+    status.workers.push_back({peer, board_ ? board_->open_leases(peer) : 0, worker.last.sent_units,
+                              worker.who.pid, worker.who.host, worker.is_silent,
+                              worker.is_draining});
+  return status;
+}
+
+}  // namespace headrace::reader::service

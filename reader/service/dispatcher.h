@@ -1,0 +1,117 @@
+// Dispatcher: hands the splits of one job to workers. A pure state machine: messages and the time
+// go in, messages come out; no socket, no clock, no file. What it knows of rows it was told by the
+// clients, so another one can take its place at any time.
+//
+// A peer is a connection, numbered by whoever owns the sockets and never used again. Not
+// thread-safe.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reader/service/job.h"
+#include "reader/service/split_board.h"
+
+namespace headrace::reader::service {
+
+struct Addressed {
+  uint64_t peer = 0;
+  Message message;
+};
+
+struct DispatcherOptions {
+  JobOptions job;
+  BoardOptions board;
+  uint64_t batch_rows = 0;
+  Session session;  // what workers are told; its term and clients are filled in
+  // A worker that says nothing for so long is taken for lost.
+  int64_t silence_ns = 4'000'000'000;
+  // So many failures of workers without a row admitted between them end the job.
+  uint32_t most_failures = 3;
+};
+
+struct WorkerStatus {
+  uint64_t peer = 0, open_leases = 0, sent_units = 0;
+  int64_t pid = 0;
+  std::string host;
+  bool is_silent = false, is_draining = false;
+};
+struct RankStatus {
+  uint32_t rank = 0;
+  bool is_joined = false, is_connected = false;
+  std::string host;
+  uint64_t delivered_rows = 0, wait_ns = 0, compute_ns = 0;  // as it last said
+};
+struct DispatcherStatus {
+  Term term = 0;
+  uint64_t generation = 0;
+  bool is_running = false, is_complete = false;
+  uint64_t rows = 0, left_rows = 0;  // of all epochs; the latter is unknown (= rows) until it runs
+  uint64_t leased_again = 0, workers_lost = 0;
+  std::vector<RankStatus> ranks;
+  std::vector<WorkerStatus> workers;
+};
+
+class Dispatcher {
+ public:
+  explicit Dispatcher(DispatcherOptions options);
+
+  std::vector<Addressed> Handle(uint64_t peer, const Message& message, int64_t now_ns);
+  // The connection ended, after all its messages.
+  std::vector<Addressed> Gone(uint64_t peer, int64_t now_ns);
+  // Call a few times a second: workers that went silent, backups for slow ones.
+  std::vector<Addressed> Tick(int64_t now_ns);
+  // The worker gets no leases any more and ends when those that it has are done. False: there is
+  // no such worker.
+  bool Drain(uint64_t peer, std::vector<Addressed>* out);
+
+  DispatcherStatus status() const;
+  // All rows are admitted and all clients have gone: nothing is left to do.
+  bool is_over() const { return is_ended_ && clients_.empty(); }
+  // The job cannot go on, for example because its table cannot be read.
+  const std::optional<Refused>& failure() const { return failure_; }
+
+ private:
+  struct Worker {
+    Register who;
+    uint64_t wants = 0;
+    int64_t heard_ns = 0;
+    bool is_silent = false, is_draining = false, was_told_bye = false;
+    Alive last;
+  };
+  using Out = std::vector<Addressed>;
+
+  void On(uint64_t peer, const Join& join, int64_t now_ns, Out* out);
+  void On(uint64_t peer, const Report& report, int64_t now_ns, Out* out);
+  void On(uint64_t peer, const Register& who, int64_t now_ns, Out* out);
+  void On(uint64_t peer, const Ask& ask, int64_t now_ns, Out* out);
+  void On(uint64_t peer, const Cut& cut, int64_t now_ns, Out* out);
+  void On(uint64_t peer, const Failed& failed, int64_t now_ns, Out* out);
+  void On(uint64_t, const Alive& alive, int64_t now_ns, Out* out);
+  template <typename M>
+  void On(uint64_t peer, const M& message, int64_t now_ns, Out* out);  // not for a dispatcher
+
+  void BeginTerm(Out* out);
+  void EndTerm(const std::vector<uint64_t>& again, Out* out);
+  void TellStarted(uint32_t rank, Out* out) const;
+  void TellSession(uint64_t peer, Out* out);
+  void Serve(int64_t now_ns, Out* out);
+  void Lose(uint64_t peer, int64_t now_ns, Out* out);
+  void EndIfComplete(Out* out);
+  void EndDrained(Out* out);
+
+  const DispatcherOptions options_;
+  Job job_;
+  std::optional<SplitBoard> board_;  // while a term runs
+  std::map<uint64_t, Worker> workers_;
+  std::map<uint64_t, Report> clients_;  // connections of members, with what they last said
+  uint64_t last_served_ = 0;            // worker: the next one is first
+  uint64_t rows_ = 0, workers_lost_ = 0;
+  uint32_t failures_ = 0;
+  bool is_ended_ = false;  // Ended was said in this term
+  std::optional<Refused> failure_;
+};
+
+}  // namespace headrace::reader::service

@@ -1,0 +1,163 @@
+// Messages between the dispatcher of a job, its workers and its clients, and their wire form.
+//
+//   u32 magic "HRSV" | u16 version | u16 kind | u32 bytes of the body | u32 0 | u64 XXH3-64 of the
+//   body, seeded by the first 16 bytes | body
+//
+// The body has the message's fields in the order in which they stand here: integers little-endian
+// of their size, texts and lists with a u32 count before them. There is no protobuf in it: the
+// client lives in trainers that bring a protobuf of their own. What is read is checked before use
+// and allocates no more than a small multiple of the bytes that are there.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "reader/pipeline/fingerprint.h"
+#include "reader/service/lease.h"
+
+namespace headrace::reader::service {
+
+constexpr uint32_t kMessageMagic = 0x56535248;  // "HRSV" in memory
+constexpr uint16_t kMessageVersion = 1;
+constexpr uint64_t kMessageHeaderBytes = 24;
+constexpr uint64_t kMaxMessageBytes = uint64_t{256} << 20;
+
+// Client -> dispatcher: this process is rank `rank`, and has the rows of `ledgers`.
+struct Join {
+  uint32_t rank = 0, ranks = 1;
+  uint64_t instance = 0;    // of the process, random
+  uint64_t number = 0;      // of this Join among those of the process
+  uint64_t generation = 0;  // 0: fresh, has been in no term
+  Term term = 0;            // the last it was in
+  // Of the moment at which the ranks' states were saved together: those of one generation must
+  // agree. 0: the rank's state stands for itself.
+  uint64_t checkpoint = 0;
+  std::string address;              // where it takes batches
+  std::string host;                 // and process, for messages
+  std::vector<std::string> states;  // checkpoints (delivery/checkpoint.h); none: no rows yet
+};
+
+// Dispatcher -> client: these ranks are not there yet.
+struct Waiting {
+  std::vector<uint32_t> missing;
+};
+
+// Dispatcher -> client: the term begins, or goes on for a rank that joined again.
+struct Started {
+  Term term = 0;
+  uint64_t generation = 0, instance = 0, number = 0;  // the last two: of the Join it answers
+  uint64_t batch_rows = 0, epochs = 0;
+  Fingerprint fingerprint;
+  std::vector<uint64_t> split_rows;
+};
+
+// Dispatcher -> client: the term is over before all was delivered. Join again.
+struct Again {};
+
+// Dispatcher -> client: another process has its place, or its generation is over.
+struct Superseded {
+  uint64_t instance = 0;
+  std::string reason;
+};
+
+// Dispatcher -> client or worker: not with this job.
+struct Refused {
+  uint32_t code = 1;  // ExitCode
+  std::string reason, fix;
+};
+
+// Client -> dispatcher: rows admitted since the last Report of the term, and how it fares.
+struct Report {
+  uint64_t instance = 0;
+  Term term = 0;
+  std::vector<RowSpan> admitted;
+  uint64_t delivered_rows = 0, delivered_batches = 0;  // by this process
+  uint64_t wait_ns = 0, compute_ns = 0;
+};
+
+// Dispatcher -> client: all rows of all epochs are admitted.
+struct Ended {
+  Term term = 0;
+};
+
+// Worker -> dispatcher.
+struct Register {
+  uint64_t instance = 0;
+  int64_t pid = 0;
+  std::string host;
+  Term term = 0;  // the highest it has heard of
+};
+
+// Dispatcher -> worker: what to read, for whom. A higher term than the last makes all leases void.
+struct Session {
+  Term term = 0;
+  std::string path, text, folder;  // of the pipeline file
+  std::vector<std::pair<std::string, std::string>> settings;
+  Fingerprint fingerprint;
+  uint64_t unit_rows = 0;
+  std::vector<std::string> clients;  // addresses, by rank
+};
+
+// Worker -> dispatcher: has room for `count` leases more. Without one free, the answer waits.
+struct Ask {
+  Term term = 0;
+  uint32_t count = 0;
+};
+
+// Dispatcher -> worker: make these rows of the split.
+struct Lease {
+  Term term = 0;
+  uint64_t number = 0, epoch = 0, split = 0;
+  Deal deal;
+  std::vector<RowRange> wanted;  // ascending, not empty
+};
+
+// Worker -> dispatcher: the connection to this rank broke, with what was on it.
+struct Cut {
+  Term term = 0;
+  uint32_t rank = 0;
+};
+
+// Worker -> dispatcher: cannot go on.
+struct Failed {
+  uint32_t code = 1;
+  std::string reason;
+};
+
+// Worker -> dispatcher, once a second: it lives.
+struct Alive {
+  uint64_t sent_units = 0, void_units = 0;  // units that no lease was left for
+};
+
+// Dispatcher -> worker: asks for no more; Bye once its leases are done.
+struct Drain {};
+struct Bye {};
+
+// Of a command to the dispatcher: `status`, `drain WORKER`, `end`; and the answer, a JSON object
+// for status.
+struct Command {
+  std::string verb, argument;
+};
+struct Answer {
+  uint32_t code = 0;
+  std::string text;
+};
+
+// The kind on the wire is the place here, from 1.
+using Message =
+    std::variant<Join, Waiting, Started, Again, Superseded, Refused, Report, Ended, Register,
+                 Session, Ask, Lease, Cut, Failed, Alive, Drain, Bye, Command, Answer>;
+
+std::string Serialize(const Message& message);
+
+// Bytes of a whole message, header included, from its first kMessageHeaderBytes. Throws Error
+// kBadData when they are not a header of this version.
+uint64_t MessageBytes(std::span<const uint8_t> header);
+// Exactly one message. Throws Error kBadData for anything that Serialize did not make.
+Message ParseMessage(std::span<const uint8_t> bytes);
+
+}  // namespace headrace::reader::service

@@ -1,0 +1,188 @@
+#include "reader/service/split_board.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/mix_bits.h"
+
+namespace headrace::reader::service {
+
+SplitBoard::SplitBoard(BoardOptions options, DeliveryLedger settled, Term term)
+    : options_(options),
+      settled_(std::move(settled)),
+      term_(term),
+      pending_(options.ranks, 0),
+      dealt_(options.ranks, 0) {
+  uint64_t rows = 0;
+  for (const RowRange& split : settled_.splits()) rows += split.count;
+  left_rows_ = rows * options_.epochs - settled_.settled_rows();
+  epoch_ = settled_.first_epoch();
+  BeginEpoch();
+}
+
+// The order is drawn anew for each epoch, and the same in every term.
+void SplitBoard::BeginEpoch() {
+  next_ = 0;
+  order_.resize(settled_.splits().size());
+  std::iota(order_.begin(), order_.end(), 0);
+  if (options_.in_file_order) return;
+  uint64_t draw = MixBits(options_.seed ^ MixBits(epoch_ + 1));
+  for (uint64_t left = order_.size(); left > 1; --left) {
+    draw = MixBits(draw + left);
+    std::swap(order_[left - 1], order_[draw % left]);
+  }
+}
+
+std::optional<SplitBoard::Key> SplitBoard::NextLost() {
+  while (!lost_.empty()) {
+    const Key key = lost_.front();
+    lost_.pop_front();
+    const auto open = open_.find(key);
+    if (open != open_.end() && open->second.lost) return key;
+  }
+  return std::nullopt;
+}
+
+std::optional<SplitBoard::Key> SplitBoard::NextFree() {
+  while (epoch_ < options_.epochs) {
+    while (next_ < order_.size()) {
+      const uint64_t split = order_[next_++];
+      if (!settled_.IsDone(epoch_, split)) return Key{epoch_, split};
+    }
+    ++epoch_;
+    BeginEpoch();
+  }
+  return std::nullopt;
+}
+
+// The one that is leased for longest, once, to a worker that does not have it.
+std::optional<SplitBoard::Key> SplitBoard::NextSlow(uint64_t worker, int64_t now_ns) const {
+  const Open* oldest = nullptr;
+  Key key;
+  for (const auto& [candidate, open] : open_) {
+    if (open.workers.size() != 1 || open.workers[0] == worker) continue;
+    if (now_ns - open.since_ns < options_.backup_ns) continue;
+    if (oldest != nullptr && oldest->since_ns <= open.since_ns) continue;
+    oldest = &open;
+    key = candidate;
+  }
+  if (oldest == nullptr) return std::nullopt;
+  return key;
+}
+
+Deal SplitBoard::MakeDeal(const Key& key) {
+  const RowRange& split = settled_.splits()[key.second];
+  Deal deal{0, 1, options_.ranks};
+  if (options_.mode == Mode::kLockstep) {
+    deal.first = static_cast<uint32_t>(dealt_units_ % options_.ranks);
+    dealt_units_ += NumUnits(split.count, options_.unit_rows);
+    return deal;
+  }
+  // To the rank that has least to come: it takes its rows fastest, or waits for some.
+  for (uint32_t rank = 1; rank < options_.ranks; ++rank) {
+    if (std::pair(pending_[rank], dealt_[rank]) <
+        std::pair(pending_[deal.first], dealt_[deal.first]))
+      deal.first = rank;
+  }
+  ++dealt_[deal.first];
+  // The last splits of all are divided, so that no rank ends a split later than the others.
+  const bool is_last =
+      epoch_ + 1 >= options_.epochs && order_.size() - next_ < uint64_t{2} * options_.ranks;
+  if (!is_last) deal.stride = 0;
+  return deal;
+}
+
+void SplitBoard::CountPending(const Key& key, Open* open) {
+  const RowRange& split = settled_.splits()[key.second];
+  for (uint32_t rank = 0; rank < open->units_left.size(); ++rank)
+    pending_[rank] -= open->units_left[rank];
+  open->units_left.assign(options_.ranks, 0);
+  uint64_t counted = UINT64_MAX;
+  for (const RowSpan& span : settled_.Remaining(key.first, key.second)) {
+    const uint64_t last = UnitOf(split, span.first + span.count - 1, options_.unit_rows);
+    for (uint64_t unit = UnitOf(split, span.first, options_.unit_rows); unit <= last; ++unit) {
+      if (unit == counted) continue;
+      counted = unit;
+      ++open->units_left[open->deal.RankOf(unit)];
+    }
+  }
+  for (uint32_t rank = 0; rank < options_.ranks; ++rank) pending_[rank] += open->units_left[rank];
+}
+
+std::optional<Lease> SplitBoard::Hand(uint64_t worker, int64_t now_ns) {
+  std::optional<Key> key = NextLost();
+  if (!key) key = NextFree();
+  if (!key) key = NextSlow(worker, now_ns);
+  if (!key) return std::nullopt;
+  const auto [place, is_new] = open_.try_emplace(*key);
+  Open& open = place->second;
+  if (is_new) {
+    open.deal = MakeDeal(*key);
+  } else {
+    ++again_;  // with its deal: within a term a unit belongs to one client
+  }
+  CountPending(*key, &open);
+  open.lost = false;
+  open.since_ns = now_ns;
+  if (std::find(open.workers.begin(), open.workers.end(), worker) == open.workers.end())
+    open.workers.push_back(worker);
+  of_worker_[worker].insert(*key);
+  Lease lease;
+  lease.term = term_;
+  lease.number = ++number_;
+  lease.epoch = key->first;
+  lease.split = key->second;
+  lease.deal = open.deal;
+  for (const RowSpan& span : settled_.Remaining(key->first, key->second))
+    lease.wanted.push_back({span.first, span.count});
+  return lease;
+}
+
+void SplitBoard::Close(std::map<Key, Open>::iterator open) {
+  for (uint32_t rank = 0; rank < open->second.units_left.size(); ++rank)
+    pending_[rank] -= open->second.units_left[rank];
+  for (const uint64_t worker : open->second.workers) of_worker_[worker].erase(open->first);
+  open_.erase(open);
+}
+
+void SplitBoard::Admitted(std::span<const RowSpan> rows) {
+  for (const RowSpan& span : rows)
+    if (span.epoch >= options_.epochs)
+      throw Error(ExitCode::kBadData, "rows of an epoch that the job does not have");
+  std::set<Key> touched;
+  for (const RowSpan& span : settled_.Admit(rows)) {
+    left_rows_ -= span.count;
+    touched.insert({span.epoch, span.split});
+  }
+  for (const Key& key : touched) {
+    const auto open = open_.find(key);
+    if (open == open_.end()) continue;
+    if (settled_.IsDone(key.first, key.second)) {
+      Close(open);
+    } else if (options_.mode == Mode::kIndependent) {
+      CountPending(key, &open->second);
+    }
+  }
+}
+
+void SplitBoard::WorkerLost(uint64_t worker) {
+  const auto held = of_worker_.find(worker);
+  if (held == of_worker_.end()) return;
+  const std::set<Key> keys = std::move(held->second);
+  of_worker_.erase(held);
+  for (const Key& key : keys) {
+    Open& open = open_.at(key);
+    std::erase(open.workers, worker);
+    if (!open.workers.empty() || open.lost) continue;  // another has it as well
+    open.lost = true;
+    lost_.push_back(key);
+  }
+}
+
+uint64_t SplitBoard::open_leases(uint64_t worker) const {
+  const auto held = of_worker_.find(worker);
+  return held == of_worker_.end() ? 0 : held->second.size();
+}
+
+}  // namespace headrace::reader::service

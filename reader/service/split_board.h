@@ -1,0 +1,92 @@
+// SplitBoard: which splits of which epoch are free, leased, lost or done within one term, and who
+// gets their rows. No network, no clock of its own.
+//
+//   free --Hand--> leased --Admitted (all its rows)--> done
+//                    |  ^
+//       WorkerLost   v  | Hand, before all free ones, with the same deal and the rows not admitted
+//                   lost
+//
+// Epochs are handed out one after the other; the next begins when the last split of the one before
+// was handed out. Not thread-safe.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "reader/pipeline/delivery/ledger.h"
+#include "reader/service/lease.h"
+#include "reader/service/message.h"
+
+namespace headrace::reader::service {
+
+struct BoardOptions {
+  Mode mode = Mode::kLockstep;
+  uint32_t ranks = 1;
+  uint64_t epochs = 1;
+  uint64_t unit_rows = 0;
+  bool in_file_order = false;  // else in an order drawn from the seed, another one for each epoch
+  uint64_t seed = 1;
+  // A split leased for longer than this is leased to a second worker when nothing else is left.
+  int64_t backup_ns = 10'000'000'000;
+};
+
+class SplitBoard {
+ public:
+  // `settled`: the rows that the ranks have, all together.
+  SplitBoard(BoardOptions options, DeliveryLedger settled, Term term);
+
+  // A lease for this worker; nothing when there is none now. O(1) but for splits that are done.
+  std::optional<Lease> Hand(uint64_t worker, int64_t now_ns);
+  // Rows that a client has. Those that it has said before count once. Throws Error kBadData for
+  // rows that are not of this job.
+  void Admitted(std::span<const RowSpan> rows);
+  // The worker's leases that are not done are lost, or what it was to send is. It may go on
+  // nevertheless, and what it sends is good.
+  void WorkerLost(uint64_t worker);
+
+  bool is_complete() const { return left_rows_ == 0; }
+  uint64_t left_rows() const { return left_rows_; }
+  uint64_t open_leases(uint64_t worker) const;
+  uint64_t leased_again() const { return again_; }  // leases that repeated one
+  const DeliveryLedger& settled() const { return settled_; }
+
+ private:
+  using Key = std::pair<uint64_t, uint64_t>;  // epoch, split
+  struct Open {                               // leased or lost
+    Deal deal;
+    std::vector<uint64_t> workers;  // that have it
+    bool lost = false;
+    int64_t since_ns = 0;
+    std::vector<uint64_t> units_left;  // by rank, for deals to whoever has least to come
+  };
+
+  std::optional<Key> NextLost();
+  std::optional<Key> NextFree();
+  std::optional<Key> NextSlow(uint64_t worker, int64_t now_ns) const;
+  Deal MakeDeal(const Key& key);
+  void CountPending(const Key& key, Open* open);
+  void Close(std::map<Key, Open>::iterator open);
+  void BeginEpoch();
+
+  const BoardOptions options_;
+  DeliveryLedger settled_;
+  const Term term_;
+  std::map<Key, Open> open_;
+  std::deque<Key> lost_;
+  std::map<uint64_t, std::set<Key>> of_worker_;
+  uint64_t epoch_ = 0;           // being handed out
+  std::vector<uint64_t> order_;  // of its splits
+  uint64_t next_ = 0;            // in order_
+  uint64_t left_rows_ = 0;
+  uint64_t number_ = 0, again_ = 0;
+  uint64_t dealt_units_ = 0;
+  std::vector<uint64_t> pending_;  // units leased and not admitted, by rank
+  std::vector<uint64_t> dealt_;    // splits dealt whole, by rank
+};
+
+}  // namespace headrace::reader::service

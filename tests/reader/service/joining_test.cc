@@ -1,0 +1,284 @@
+// What a Join means, in the very orders of messages that random schedules hardly ever play: one
+// that was overtaken, one repeated, the answer to an earlier one, ranks that come anew.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "reader/service/client.h"
+#include "reader/service/dispatcher.h"
+
+namespace headrace::reader::service {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::vector<RowRange> kSplits = {{0, 4}, {4, 4}};
+const RowSpan kFirstRows = {0, 0, 0, 2, 2};  // rows 0 and 1 of epoch 0
+
+Dispatcher MakeDispatcher(uint32_t ranks = 2) {
+  DispatcherOptions options;
+  options.job = {ranks, 1, kSplits, {}, 100};
+  options.board = {Mode::kLockstep, ranks, 1, 2, true};
+  return Dispatcher(std::move(options));
+}
+
+std::string StateWith(const std::vector<RowSpan>& rows) {
+  DeliveryLedger ledger(kSplits);
+  ledger.Settle(rows);
+  Checkpoint state;
+  state.splits = kSplits.size();
+  state.delivered = ledger.state();
+  return SerializeCheckpoint(state);
+}
+
+Join JoinOf(uint32_t rank, uint64_t instance, uint64_t number = 1) {
+  Join join;
+  join.rank = rank;
+  join.ranks = 2;
+  join.instance = instance;
+  join.number = number;
+  return join;
+}
+
+template <typename M>
+std::vector<uint64_t> Receivers(const std::vector<Addressed>& messages) {
+  std::vector<uint64_t> peers;
+  for (const Addressed& one : messages)
+    if (std::holds_alternative<M>(one.message)) peers.push_back(one.peer);
+  std::sort(peers.begin(), peers.end());
+  return peers;
+}
+
+template <typename M>
+M First(const std::vector<Addressed>& messages) {
+  for (const Addressed& one : messages)
+    if (const auto* found = std::get_if<M>(&one.message)) return *found;
+  ADD_FAILURE() << "no such message";
+  return {};
+}
+
+TEST(ServiceJoin, WaitsForEveryRankAndNamesTheMissing) {
+  Dispatcher dispatcher = MakeDispatcher();
+  const auto first = dispatcher.Handle(10, JoinOf(1, 21), 0);
+  EXPECT_THAT(First<Waiting>(first).missing, ElementsAre(0));
+  const auto second = dispatcher.Handle(11, JoinOf(0, 20), 0);
+  EXPECT_THAT(Receivers<Started>(second), ElementsAre(10, 11));
+  EXPECT_EQ(First<Started>(second).term, 100u);
+  EXPECT_EQ(First<Started>(second).generation, 1u);
+}
+
+// Rule 6, first part: the process sends its Join on a connection that stalls, connects again, and
+// the job begins. Then the first Join arrives.
+TEST(ServiceJoin, ARepeatedJoinIsTheSameRankAndNeverANewGeneration) {
+  Dispatcher dispatcher = MakeDispatcher();
+  dispatcher.Handle(11, JoinOf(0, 20, 2), 0);
+  dispatcher.Handle(12, JoinOf(1, 21), 0);
+  EXPECT_THAT(dispatcher.Handle(10, JoinOf(0, 20, 1), 0), IsEmpty());
+  EXPECT_EQ(dispatcher.status().generation, 1u);
+  EXPECT_TRUE(dispatcher.status().is_running);
+  // Without the number of its process it would have begun the next generation.
+  EXPECT_THAT(Receivers<Again>(dispatcher.Handle(13, JoinOf(0, 99, 1), 0)), ElementsAre(11, 12));
+  EXPECT_EQ(dispatcher.status().generation, 2u);
+}
+
+// Rule 6, second part: what the overtaken Join says of rows is older than what is known.
+TEST(ServiceJoin, AnOvertakenJoinBringsNoRows) {
+  for (const bool is_overtaken : {true, false}) {
+    Dispatcher dispatcher = MakeDispatcher();
+    Join later = JoinOf(0, 20, 2), earlier = JoinOf(0, 20, is_overtaken ? 1 : 3);
+    later.generation = earlier.generation = 1;
+    later.term = earlier.term = 7;
+    later.states = {StateWith({kFirstRows})};
+    dispatcher.Handle(11, later, 0);
+    dispatcher.Handle(10, earlier, 0);
+    Join other = JoinOf(1, 21);
+    other.generation = 1;
+    other.term = 7;
+    dispatcher.Handle(12, other, 0);
+    dispatcher.Handle(20, Register{}, 0);
+    const Lease lease = First<Lease>(dispatcher.Handle(20, Ask{dispatcher.status().term, 1}, 0));
+    // Rows 0 and 1 go to another rank, a second time, unless the later Join counts.
+    EXPECT_EQ(lease.wanted[0], is_overtaken ? (RowRange{2, 2}) : (RowRange{0, 4}));
+  }
+}
+
+// Rule 6, third part: the term was begun by an earlier Join, before rows that a later one tells of.
+TEST(ServiceJoin, AClientHeedsOnlyTheAnswerToItsLatestJoin) {
+  Client client(ClientOptions{.rank = 0, .ranks = 2, .instance = 20});
+  const Join first = client.Connected(), second = client.Connected();
+  EXPECT_EQ(second.number, first.number + 1);
+  Started started;
+  started.instance = 20;
+  started.term = 100;
+  started.generation = started.epochs = 1;
+  started.split_rows = {4, 4};
+  started.number = first.number;
+  client.Handle(started);
+  EXPECT_EQ(client.state(), Client::State::kJoining);
+  EXPECT_EQ(client.Admit(100, {&kFirstRows, 1}), Client::Admission::kWait);
+  started.number = second.number;
+  client.Handle(started);
+  EXPECT_EQ(client.state(), Client::State::kActive);
+  EXPECT_EQ(client.Admit(100, {&kFirstRows, 1}), Client::Admission::kNew);
+  EXPECT_EQ(client.Admit(100, {&kFirstRows, 1}), Client::Admission::kHave);
+  EXPECT_EQ(client.Admit(99, {&kFirstRows, 1}), Client::Admission::kStale);
+}
+
+// Rule 3: from the Join on nothing is admitted, for the Join has said what was.
+TEST(ServiceJoin, JoiningIsACut) {
+  Client client(ClientOptions{.instance = 20});
+  Started started;
+  started.instance = 20;
+  started.term = 100;
+  started.generation = started.epochs = 1;
+  started.split_rows = {4, 4};
+  started.number = client.Connected().number;
+  client.Handle(started);
+  client.Connected();
+  EXPECT_EQ(client.Admit(100, {&kFirstRows, 1}), Client::Admission::kWait);
+  EXPECT_FALSE(client.TakeReport());
+}
+
+// Rule 5.
+TEST(ServiceJoin, StatesOfDifferentMomentsFormNoGroup) {
+  Dispatcher dispatcher = MakeDispatcher();
+  Join one = JoinOf(0, 20), other = JoinOf(1, 21);
+  one.checkpoint = 5;
+  other.checkpoint = 6;
+  dispatcher.Handle(10, one, 0);
+  const auto out = dispatcher.Handle(11, other, 0);
+  EXPECT_THAT(Receivers<Superseded>(out), ElementsAre(10));
+  EXPECT_THAT(First<Superseded>(out).reason, HasSubstr("rank 1"));
+  EXPECT_THAT(First<Waiting>(out).missing, ElementsAre(0));
+  EXPECT_FALSE(dispatcher.status().is_running);
+}
+
+// Rule 4.
+TEST(ServiceJoin, StatesThatShareARowAreRefused) {
+  Dispatcher dispatcher = MakeDispatcher();
+  Join one = JoinOf(0, 20), other = JoinOf(1, 21);
+  one.states = other.states = {StateWith({kFirstRows})};
+  dispatcher.Handle(10, one, 0);
+  const auto out = dispatcher.Handle(11, other, 0);
+  EXPECT_THAT(Receivers<Refused>(out), ElementsAre(10, 11));
+  EXPECT_THAT(First<Refused>(out).reason, HasSubstr("different moments"));
+  EXPECT_EQ(First<Refused>(out).code, static_cast<uint32_t>(ExitCode::kUsage));
+}
+
+// Rule 7: a launcher that restarts the ranks while the job runs.
+TEST(ServiceJoin, AFreshRankBeginsTheNextGenerationAndTheOldRanksEnd) {
+  Dispatcher dispatcher = MakeDispatcher();
+  dispatcher.Handle(10, JoinOf(0, 20), 0);
+  dispatcher.Handle(11, JoinOf(1, 21), 0);
+  EXPECT_THAT(Receivers<Again>(dispatcher.Handle(12, JoinOf(0, 30), 0)), ElementsAre(10, 11));
+  Join old = JoinOf(1, 21, 2);  // it has been in a term, so it joins with its generation
+  old.generation = 1;
+  old.term = 100;
+  EXPECT_THAT(Receivers<Superseded>(dispatcher.Handle(11, old, 0)), ElementsAre(11));
+  const auto out = dispatcher.Handle(13, JoinOf(1, 31), 0);
+  EXPECT_THAT(Receivers<Started>(out), ElementsAre(12, 13));
+  EXPECT_GT(First<Started>(out).term, 100u);
+  EXPECT_EQ(First<Started>(out).generation, 2u);
+}
+
+// A dispatcher that has forgotten everything meets a rank that began anew and one that did not.
+TEST(ServiceJoin, FreshAndRejoiningRanksNeverFormOneGroup) {
+  Join old = JoinOf(1, 21, 2);
+  old.generation = 1;
+  old.term = 7;
+  {
+    Dispatcher dispatcher = MakeDispatcher();
+    dispatcher.Handle(10, JoinOf(0, 30), 0);
+    EXPECT_THAT(Receivers<Superseded>(dispatcher.Handle(11, old, 0)), ElementsAre(11));
+  }
+  Dispatcher dispatcher = MakeDispatcher();
+  dispatcher.Handle(11, old, 0);
+  EXPECT_THAT(Receivers<Again>(dispatcher.Handle(10, JoinOf(0, 30), 0)), ElementsAre(11));
+  EXPECT_FALSE(dispatcher.status().is_running);
+}
+
+TEST(ServiceJoin, ATermIsLaterThanAnyThatARankWasIn) {
+  Dispatcher dispatcher = MakeDispatcher();
+  Join one = JoinOf(0, 20), other = JoinOf(1, 21);
+  one.generation = other.generation = 3;
+  one.term = other.term = 5000;  // of a dispatcher whose clock was ahead
+  dispatcher.Handle(10, one, 0);
+  const auto out = dispatcher.Handle(11, other, 0);
+  EXPECT_EQ(First<Started>(out).term, 5001u);
+  EXPECT_EQ(First<Started>(out).generation, 3u);
+}
+
+TEST(ServiceJoin, AnotherNumberOfRanksIsRefusedWithTheRightOne) {
+  Dispatcher dispatcher = MakeDispatcher();
+  Join join = JoinOf(0, 20);
+  join.ranks = 3;
+  const Refused refused = First<Refused>(dispatcher.Handle(10, join, 0));
+  EXPECT_THAT(refused.reason, HasSubstr("2 ranks"));
+  EXPECT_THAT(refused.fix, HasSubstr("N/2"));
+}
+
+TEST(ServiceJoin, AStateOfAnotherTableIsRefusedWithThePartThatDiffers) {
+  Dispatcher dispatcher = MakeDispatcher();
+  Checkpoint state;
+  state.splits = kSplits.size();
+  state.fingerprint.table = 1;
+  Join join = JoinOf(0, 20);
+  join.states = {SerializeCheckpoint(state)};
+  EXPECT_THAT(First<Refused>(dispatcher.Handle(10, join, 0)).reason, HasSubstr("table"));
+}
+
+TEST(ServiceWorkers, ThatFailThreeTimesInARowEndTheJob) {
+  Dispatcher dispatcher = MakeDispatcher(1);
+  Join join = JoinOf(0, 20);
+  join.ranks = 1;
+  dispatcher.Handle(10, join, 0);
+  std::vector<Addressed> out;
+  for (uint64_t worker = 20; worker < 23; ++worker) {
+    EXPECT_FALSE(dispatcher.failure());
+    dispatcher.Handle(worker, Register{}, 0);
+    out = dispatcher.Handle(worker, Failed{5, "stripe 3 is damaged"}, 0);
+  }
+  EXPECT_THAT(First<Refused>(out).reason, HasSubstr("stripe 3 is damaged"));
+  EXPECT_EQ(First<Refused>(out).code, 5u);
+}
+
+TEST(ServiceWorkers, ThatGoSilentAreTakenForLostAndThenServedAgain) {
+  Dispatcher dispatcher = MakeDispatcher(1);
+  Join join = JoinOf(0, 20);
+  join.ranks = 1;
+  dispatcher.Handle(10, join, 0);
+  dispatcher.Handle(20, Register{}, 0);
+  dispatcher.Handle(21, Register{}, 0);
+  EXPECT_THAT(Receivers<Lease>(dispatcher.Handle(20, Ask{100, 2}, 0)), ElementsAre(20, 20));
+  EXPECT_THAT(dispatcher.Handle(21, Ask{100, 2}, 4'000'000'000), IsEmpty());
+  EXPECT_THAT(Receivers<Lease>(dispatcher.Tick(4'000'000'001)), ElementsAre(21, 21));
+  EXPECT_TRUE(dispatcher.status().workers[0].is_silent);
+  dispatcher.Handle(20, Alive{}, 4'000'000'002);
+  EXPECT_FALSE(dispatcher.status().workers[0].is_silent);
+}
+
+TEST(ServiceWorkers, AreDrainedOnceTheirLeasesAreDone) {
+  Dispatcher dispatcher = MakeDispatcher(1);
+  Join join = JoinOf(0, 20);
+  join.ranks = 1;
+  dispatcher.Handle(10, join, 0);
+  dispatcher.Handle(20, Register{}, 0);
+  dispatcher.Handle(20, Ask{100, 1}, 0);
+  std::vector<Addressed> out;
+  EXPECT_FALSE(dispatcher.Drain(99, &out));
+  EXPECT_TRUE(dispatcher.Drain(20, &out));
+  EXPECT_THAT(Receivers<Drain>(out), ElementsAre(20));
+  EXPECT_THAT(Receivers<Bye>(out), IsEmpty());
+  Report report;
+  report.instance = 20;
+  report.term = 100;
+  report.admitted = {{0, 0, 0, 4, 4}};
+  EXPECT_THAT(Receivers<Bye>(dispatcher.Handle(10, report, 0)), ElementsAre(20));
+}
+
+}  // namespace
+}  // namespace headrace::reader::service

@@ -1,0 +1,114 @@
+// SplitBoard: each row is handed out, deals are even, what is lost comes again first and unchanged.
+#include "reader/service/split_board.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/error.h"
+
+namespace headrace::reader::service {
+namespace {
+
+DeliveryLedger TableOf(uint64_t splits, uint64_t rows) {
+  std::vector<RowRange> ranges;
+  for (uint64_t s = 0; s < splits; ++s) ranges.push_back({s * rows, rows});
+  return DeliveryLedger(ranges);
+}
+
+std::vector<RowSpan> RowsOf(const Lease& lease) {
+  std::vector<RowSpan> rows;
+  for (const RowRange& range : lease.wanted)
+    rows.push_back({lease.epoch, lease.split, range.first, range.count, range.count});
+  return rows;
+}
+
+TEST(SplitBoard, HandsOutEverySplitOfEveryEpochOnce) {
+  for (const bool in_file_order : {true, false}) {
+    SplitBoard board({.epochs = 2, .in_file_order = in_file_order}, TableOf(5, 10), 7);
+    std::map<std::pair<uint64_t, uint64_t>, int> seen;
+    std::vector<uint64_t> order;
+    while (const auto lease = board.Hand(1, 0)) {
+      EXPECT_EQ(lease->term, 7u);
+      ++seen[{lease->epoch, lease->split}];
+      order.push_back(lease->split);
+      board.Admitted(RowsOf(*lease));
+    }
+    EXPECT_EQ(seen.size(), 10u);
+    EXPECT_TRUE(board.is_complete());
+    EXPECT_EQ(board.open_leases(1), 0u);
+    EXPECT_EQ(order == std::vector<uint64_t>({0, 1, 2, 3, 4, 0, 1, 2, 3, 4}), in_file_order);
+  }
+}
+
+TEST(SplitBoard, GivesLostSplitsFirstWithTheirDealAndWithoutTheRowsAdmitted) {
+  SplitBoard board({.ranks = 2, .unit_rows = 4, .in_file_order = true}, TableOf(3, 10), 1);
+  const Lease first = *board.Hand(1, 0), second = *board.Hand(1, 0);
+  const RowSpan admitted{0, second.split, 14, 4, 4};
+  board.Admitted({&admitted, 1});
+  board.WorkerLost(1);
+  const Lease again = *board.Hand(2, 0), other = *board.Hand(2, 0);
+  EXPECT_EQ(again.split, first.split);
+  EXPECT_EQ(again.deal, first.deal);
+  EXPECT_EQ(other.deal, second.deal);
+  EXPECT_EQ(other.wanted, (std::vector<RowRange>{{10, 4}, {18, 2}}));
+  EXPECT_GT(again.number, second.number);
+  EXPECT_EQ(board.leased_again(), 2u);
+}
+
+TEST(SplitBoard, DealsLockstepUnitsEvenlyToWithinOne) {
+  for (const uint32_t ranks : {1u, 2u, 3u, 7u}) {
+    SplitBoard board({.ranks = ranks, .unit_rows = 3}, TableOf(11, 10), 1);
+    std::vector<uint64_t> units(ranks);
+    while (const auto lease = board.Hand(1, 0)) {
+      for (uint64_t unit = 0; unit < NumUnits(10, 3); ++unit) ++units[lease->deal.RankOf(unit)];
+      const auto [least, most] = std::minmax_element(units.begin(), units.end());
+      EXPECT_LE(*most - *least, 1u) << ranks << " ranks";
+    }
+    EXPECT_EQ(std::accumulate(units.begin(), units.end(), uint64_t{0}), 44u);
+  }
+}
+
+TEST(SplitBoard, GivesARankThatTakesNothingFewerSplitsWhenIndependent) {
+  SplitBoard board({.mode = Mode::kIndependent, .ranks = 2, .unit_rows = 2}, TableOf(40, 10), 1);
+  std::vector<int> splits(2);
+  for (int i = 0; i < 30; ++i) {
+    const Lease lease = *board.Hand(1, 0);
+    ASSERT_EQ(lease.deal.stride, 0u);
+    ++splits[lease.deal.first];
+    if (lease.deal.first == 0) board.Admitted(RowsOf(lease));  // rank 1 is slow
+  }
+  EXPECT_EQ(splits[1], 1);
+}
+
+TEST(SplitBoard, LeasesASlowSplitToASecondWorkerOnceNothingElseIsLeft) {
+  SplitBoard board({.backup_ns = 100}, TableOf(1, 10), 1);
+  const Lease lease = *board.Hand(1, 0);
+  EXPECT_FALSE(board.Hand(2, 99));
+  EXPECT_FALSE(board.Hand(1, 100)) << "the slow one itself";
+  EXPECT_EQ(board.Hand(2, 100)->deal, lease.deal);
+  EXPECT_FALSE(board.Hand(3, 1000)) << "one backup is enough";
+  board.WorkerLost(2);
+  board.WorkerLost(1);
+  EXPECT_TRUE(board.Hand(3, 1000));
+}
+
+TEST(SplitBoard, GoesOnFromWhatIsSettled) {
+  DeliveryLedger settled = TableOf(2, 10);
+  const std::vector<RowSpan> rows = {{0, 0, 0, 10, 10}, {0, 1, 10, 3, 3}};
+  settled.Settle(rows);
+  SplitBoard board({.epochs = 1}, settled, 1);
+  EXPECT_EQ(board.left_rows(), 7u);
+  EXPECT_EQ(board.Hand(1, 0)->wanted, (std::vector<RowRange>{{13, 7}}));
+  EXPECT_FALSE(board.Hand(1, 0));
+}
+
+TEST(SplitBoard, RefusesRowsThatTheJobDoesNotHave) {
+  SplitBoard board({}, TableOf(2, 10), 1);
+  for (const RowSpan& bad : {RowSpan{1, 0, 0, 1, 1}, RowSpan{0, 2, 0, 1, 1},
+                             RowSpan{0, 0, 10, 1, 1}, RowSpan{0, 0, 9, UINT64_MAX, 1}})
+    EXPECT_THROW(board.Admitted({&bad, 1}), Error);
+}
+
+}  // namespace
+}  // namespace headrace::reader::service
