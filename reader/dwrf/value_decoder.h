@@ -17,6 +17,7 @@
 #include "reader/batch/append_bits.h"
 #include "reader/batch/id_dictionary.h"
 #include "reader/dwrf/decode/bool_expand.h"
+#include "reader/dwrf/decode/look_up.h"
 #include "reader/dwrf/decode/rle_simd.h"
 #include "reader/dwrf/decode/varint_simd.h"
 #include "reader/dwrf/decoded_stripe.h"
@@ -280,6 +281,22 @@ class ValueDecoder {
     for (uint64_t i = 0; i < count; ++i) (*out)[i] = static_cast<int8_t>(bytes[i]);
   }
 
+  // A stream of indices into a dictionary, some of them literal values.
+  struct Indices {
+    const NodePlan& node;
+    uint32_t stream;
+    std::span<const int64_t> entries;
+    int unused_bits;
+    PresenceBits in_dictionary;
+
+    const uint64_t* inside() const {
+      return in_dictionary.words.empty() ? nullptr : in_dictionary.words.data();
+    }
+    bool IsLiteral(size_t i) const { return !in_dictionary.words.empty() && !in_dictionary.Get(i); }
+    int64_t Literal(int64_t value) const {
+      return static_cast<int64_t>(static_cast<uint64_t>(value) << unused_bits) >> unused_bits;
+    }
+  };
   // Replaces indices by values; an index that IN_DICTIONARY marks 0 is the value itself (FORMAT
   // 8.1). The values may stay indices, if `keep` allows it.
   void LookUp(const NodePlan& node, uint32_t stream, Array<int64_t>* values, const KeepAs& keep) {
@@ -297,28 +314,22 @@ class ValueDecoder {
                 DictionaryRequest::Pays(all, values->size(), *keep.least))) {
       *keep.dictionary =
           literals == 0 ? Shared(node, indices, *values) : WithLiterals(indices, literals, values);
-    } else {
-      for (size_t i = 0; i < values->size(); ++i) {
-        const int64_t value = (*values)[i];
-        (*values)[i] =
-            indices.IsLiteral(i) ? indices.Literal(value) : entries[Checked(indices, i, value)];
-      }
+    } else if (!LookUpIndices(entries, indices.inside(), indices.unused_bits, values->data(),
+                              values->size())) {
+      TooLarge(indices, values->size());
     }
   }
+  // The values were overwritten, so they are decoded again to find the one to tell.
+  [[noreturn]] void TooLarge(const Indices& indices, size_t count) const {
+    const std::span<const uint8_t> bytes = streams_[indices.stream];
+    Array<int64_t> values(count + kDecodeSlack);
+    DecodeRle(bytes.data(), bytes.data() + bytes.size(), count,
+              {false, WidthOf(indices.stream, indices.node.kind)}, values.data());
+    for (size_t i = 0; i < count; ++i)
+      if (!indices.IsLiteral(i)) Checked(indices, i, values[i]);
+    Damaged(plan_, indices.stream, "an index is beyond its dictionary");
+  }
 
-  // A stream of indices into a dictionary, some of them literal values.
-  struct Indices {
-    const NodePlan& node;
-    uint32_t stream;
-    std::span<const int64_t> entries;
-    int unused_bits;
-    PresenceBits in_dictionary;
-
-    bool IsLiteral(size_t i) const { return !in_dictionary.words.empty() && !in_dictionary.Get(i); }
-    int64_t Literal(int64_t value) const {
-      return static_cast<int64_t>(static_cast<uint64_t>(value) << unused_bits) >> unused_bits;
-    }
-  };
   size_t Checked(const Indices& indices, size_t i, int64_t value) const {
     const auto index = static_cast<uint64_t>(value);
     if (index < indices.entries.size()) return index;

@@ -106,6 +106,10 @@ const uint8_t* DecodePlain(const uint8_t* p, const uint8_t* end, size_t count, I
                            int64_t* out, InstructionSet set) {
   if (format.fixed_width == 0) return DecodeVarints(p, end, count, format.is_signed, out, set);
   if (static_cast<size_t>(end - p) / format.fixed_width < count) return nullptr;
+  if (format.fixed_width == sizeof(int64_t)) {  // as they lie in memory
+    std::memcpy(out, p, count * sizeof(int64_t));
+    return p + count * sizeof(int64_t);
+  }
   for (size_t i = 0; i < count; ++i) {
     uint64_t value = 0;
     p = ReadOne(p, end, format, &value);
