@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/layout_explain.h"
 #include "dashboards/terminal/progress.h"
 #include "experiments/interrupt.h"
 #include "workloads/generator.h"
@@ -23,6 +24,8 @@ struct GenerateOptions {
   std::optional<uint64_t> rows, seed, partitions, stripe_rows;
   std::optional<double> features;
   std::optional<std::string> compression;
+  std::string optimize = "off";
+  bool explain = false;
   std::vector<std::string> encrypt;
   std::string keys;
   bool clustered = false;
@@ -39,6 +42,11 @@ workloads::WorkloadSpec MakeSpec(const GenerateOptions& options) {
   Override(options.rows, &spec.rows);
   Override(options.seed, &spec.seed);
   Override(options.partitions, &spec.partitions);
+  spec.optimize = ParseGoal(options.optimize);
+  if (spec.optimize != reader::dwrf::LayoutGoal::kFixed) {
+    spec.compression.clear();
+    spec.stripe_rows = 0;
+  }
   Override(options.stripe_rows, &spec.stripe_rows);
   Override(options.features, &spec.feature_fraction);
   Override(options.compression, &spec.compression);
@@ -88,6 +96,7 @@ int Generate(const GenerateOptions& options) {
              FormatPercent(static_cast<double>(used) / static_cast<double>(table.features.size())),
              FormatPercent(static_cast<double>(table.used_bytes()) /
                            static_cast<double>(table.feature_bytes())));
+  if (options.explain) fmt::print("{}", ExplainLayout(table.schema, table.layout));
   fmt::print(stderr, "next: {} run {}/pipeline.toml\n", ShellWord(ProgramName()),
              ShellWord(options.folder));
   return 0;
@@ -123,9 +132,18 @@ HR_COMMAND(
        command_line.AddOption("--partitions", options->partitions,
                               "Split the rows into this many files (default 1)");
        command_line.AddOption("--stripe-rows", options->stripe_rows,
-                              "End a stripe after this many rows (default 2048)");
+                              "End a stripe after this many rows (default 2048 to 16384, an eighth "
+                              "of the table)");
        command_line.AddOption("--compression", options->compression,
-                              "Compress with zstd, lz4, snappy, zlib or none (default zstd)");
+                              "Compress with zstd, lz4, snappy, zlib or none (default: what "
+                              "--optimize chooses; zstd with off)");
+       command_line
+           .AddOption("--optimize", options->optimize,
+                      "Choose codec, dictionaries and widths for jobs that read (read), for few "
+                      "bytes (size) or both (balanced); off: none of it")
+           ->Check(OneOf({"balanced", "read", "size", "off"}))
+           ->ShowDefault();
+       command_line.AddFlag("--explain", options->explain, "Print what was chosen, and its gain");
        command_line.AddFlag(
            "--clustered", options->clustered,
            "Put the rows of a session next to each other (default: rows in time order)");

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/keys_option.h"
+#include "cli/layout_advise.h"
 #include "cli/layout_dedup.h"
 #include "cli/remote_option.h"
 #include "experiments/dedup_sample.h"
@@ -35,9 +36,10 @@ struct LayoutCommandOptions {
   bool endpoint_given = false, region_given = false;
   std::vector<std::string> projection;
   std::optional<std::string> gap, max;
-  bool features = false, json = false, dedup = false;
+  bool features = false, json = false, dedup = false, advise = false;
   std::string session = "session_id", time = "timestamp";
   uint64_t rows = 65'536;
+  bool rows_given = false;
 };
 
 // All keys that some stripe of the table has of a flattened map.
@@ -131,6 +133,15 @@ int Layout(const LayoutCommandOptions& options) {
                 options.gap ? "--gap" : "--max", "add --pipeline FILE or --projection NAMES");
   if (mapping.projection != nullptr)
     dwrf::CheckProjection(table.files[0]->schema(), table.files[0]->source().name(), projection);
+  if (options.advise) {
+    if (mapping.projection == nullptr)
+      throw Error(ExitCode::kUsage, "advice is for a projection, and none is given", "--advise",
+                  "add --pipeline FILE or --projection NAMES");
+    workloads::LayoutAdviceOptions advice;
+    if (options.rows_given) advice.rows = options.rows;
+    PrintAdvice(table, options.table, projection, advice, options.json);
+    return 0;
+  }
   if (options.dedup) {
     if (mapping.projection == nullptr)
       throw Error(ExitCode::kUsage, "factors are of a projection, and none is given", "--dedup",
@@ -164,6 +175,7 @@ HR_COMMAND(
          "several gaps\n"
          "  headrace layout table --projection 'label,sparse[17],dense' --gap 0 --features\n"
          "  headrace layout table --pipeline p.toml --dedup        # how often rows repeat\n"
+         "  headrace layout table --pipeline p.toml --advise       # what rewriting would give\n"
          "  headrace layout table --pipeline p.toml --json | jq .projection.by_gap\n",
      .exit_codes = "0 ok, 1 the storage failed, 2 unknown column, a place that cannot be, or a "
                    "mistake in the pipeline file, 5 not a DWRF table, 6 the projection wants an "
@@ -204,6 +216,11 @@ HR_COMMAND(
                                 "Say how often rows repeat by groups of features, now and if "
                                 "clustered by session");
        command_line
+           .AddFlag("--advise", options->advise,
+                    "Measure what rewriting with --optimize would give the projection, in bytes "
+                    "and CPU time")
+           ->Excludes(dedup);
+       command_line
            .AddOption("--session", options->session,
                       "Take rows with equal values of this column as one session")
            ->TypeName("COLUMN")
@@ -214,15 +231,21 @@ HR_COMMAND(
            ->TypeName("COLUMN")
            ->ShowDefault()
            ->Needs(dedup);
-       command_line.AddOption("--rows", options->rows, "Read at most this many rows for --dedup")
+       command_line
+           .AddOption("--rows", options->rows,
+                      "Read at most this many rows for --dedup or --advise "
+                      "(there: two stripes of what it advises)")
            ->TypeName("N")
            ->ShowDefault()
-           ->Check(InRange(uint64_t{1}, uint64_t{1} << 32))
-           ->Needs(dedup);
+           ->Check(InRange(uint64_t{1}, uint64_t{1} << 32));
        command_line.AddFlag("--json", options->json,
                             "Print everything as JSON (headrace.layout/1)");
        return [options, given = &command_line] {
          options->endpoint_given = given->Count("--endpoint") > 0;
+         options->rows_given = given->Count("--rows") > 0;
+         if (options->rows_given && !options->dedup && !options->advise)
+           throw Error(ExitCode::kUsage, "rows are read only to measure", "--rows",
+                       "add --dedup or --advise");
          options->region_given = given->Count("--region") > 0;
          return Layout(*options);
        };

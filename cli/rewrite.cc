@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/keys_option.h"
+#include "cli/layout_explain.h"
 #include "dashboards/terminal/progress.h"
 #include "experiments/interrupt.h"
 #include "experiments/keys.h"
@@ -23,7 +24,8 @@ namespace {
 struct RewriteCommandOptions {
   std::string source, folder, layout = "keep", order = "keep", coread, keys;
   std::vector<std::string> encrypt, columns;
-  bool replace = false;
+  std::string optimize;
+  bool replace = false, explain = false;
   workloads::RewriteOptions rewrite;
 };
 
@@ -78,6 +80,7 @@ void Resolve(RewriteCommandOptions* options) {
     throw Error(ExitCode::kUsage, "--order popularity and --coread are given together", {},
                 "--order popularity --coread FILE, a log of 'headrace run --log-reads FILE'");
   if (!options->coread.empty()) rewrite.jobs = workloads::LoadCoread(options->coread);
+  if (!options->optimize.empty()) rewrite.optimize = ParseGoal(options->optimize);
   for (const std::string& text : options->columns) ParseColumn(text, &rewrite.columns);
   for (const std::string& text : options->encrypt)
     rewrite.encryption.groups.push_back(reader::dwrf::EncryptionGroupSpec::Parse(text));
@@ -108,6 +111,7 @@ int Rewrite(RewriteCommandOptions* options) {
                               result.files, result.files == 1 ? "" : "s", result.stripes,
                               FormatBytes(static_cast<double>(result.bytes_before)),
                               FormatBytes(static_cast<double>(result.bytes))));
+  if (options->explain) fmt::print("{}", ExplainLayout(result.schema, result.layout));
   fmt::print(stderr, "next: {} layout {}\n", ShellWord(ProgramName()), ShellWord(options->folder));
   return 0;
 }
@@ -116,6 +120,7 @@ HR_COMMAND(
     "rewrite",
     {.summary = "writes the rows of a table again in another layout",
      .examples =
+         "  headrace rewrite t -o quick --optimize balanced --explain  # what costs readers least\n"
          "  headrace rewrite t -o large --stripe-rows 16384            # fewer, larger stripes\n"
          "  headrace rewrite t -o hot --order popularity --coread reads.jsonl\n"
          "  headrace rewrite t -o maps --layout map                    # every map whole, not by "
@@ -158,6 +163,13 @@ HR_COMMAND(
                               "Compress at this level (zstd 1-19, zlib 1-12)");
        command_line.AddOption("--min-ratio", rewrite->min_ratio,
                               "Keep a chunk compressed only where it shrinks by this factor");
+       command_line
+           .AddOption("--optimize", options->optimize,
+                      "Choose what no other option names for jobs that read (read), for few bytes "
+                      "(size) or both (balanced); off: nothing is chosen (default: as the table "
+                      "was written)")
+           ->Check(OneOf({"balanced", "read", "size", "off"}));
+       command_line.AddFlag("--explain", options->explain, "Print what was chosen, and its gain");
        command_line
            .AddOption("--column", options->columns,
                       "Choose for the streams of one column: PATH=raw, PATH=level:N, PATH=ratio:X, "

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "reader/dwrf/crypto/file_keys.h"
+#include "reader/dwrf/layout_cost.h"
+#include "reader/schema.h"
 #include "workloads/feature_set.h"
 #include "workloads/spec.h"
 
@@ -18,6 +20,8 @@ struct GeneratedTable {
   uint64_t stripes = 0;
   uint64_t file_bytes = 0;
   uint64_t raw_bytes = 0;  // logical size of the values
+  reader::Schema schema;
+  reader::dwrf::LayoutChoice layout;
   std::vector<Feature> features;
   std::vector<uint64_t> stored_bytes;  // of features[i], in all files, without row indexes
   std::vector<bool> used;              // features[i] is projected

@@ -62,13 +62,22 @@ class TableWriter {
         progress_(static_cast<double>(first + row) / static_cast<double>(spec_.rows),
                   fmt::format("{} of {} rows", first + row, spec_.rows));
     }
-    return writer.Close();
+    dwrf::WrittenFile written = writer.Close();
+    codec_ = written.layout.compression;
+    return written;
   }
 
  private:
   dwrf::WriterOptions Options() const {
     dwrf::WriterOptions options;
-    options.compression = ParseCompression(spec_.compression);
+    SetGoal(spec_.optimize, &options);
+    // What was chosen for the first file holds for all.
+    options.choose_codec = spec_.compression.empty() && !codec_;
+    if (codec_) {
+      options.compression = *codec_;
+    } else if (!spec_.compression.empty()) {
+      options.compression = ParseCompression(spec_.compression);
+    }
     options.stripe_rows = spec_.stripe_rows;
     options.flat_maps = {"dense", "sparse", "weighted"};
     options.encryption = encryption_.groups;
@@ -121,6 +130,7 @@ class TableWriter {
   const WorkloadSpec& spec_;
   const GenerateProgress& progress_;
   const TableEncryption& encryption_;
+  std::optional<dwrf::CompressionKind> codec_;
   std::vector<FeatureColumns> columns_;
   std::vector<FeatureBlock> blocks_;
   std::vector<float> labels_;
@@ -154,6 +164,16 @@ void AddStoredBytes(const std::string& path, const std::vector<Feature>& feature
   }
 }
 
+// Logical bytes of a row, by the means of the spec.
+double MeanRowBytes(const WorkloadSpec& spec) {
+  const FeatureCounts counts = ScaledCounts(spec);
+  const double id_bytes = spec.list_length_mean * sizeof(int64_t);
+  const double weight_bytes = spec.list_length_mean * sizeof(float);
+  return spec.coverage_mean *
+         (counts.dense * double{sizeof(float)} + (counts.sparse + counts.weighted) * id_bytes +
+          counts.weighted * weight_bytes);
+}
+
 uint64_t Sum(const std::vector<uint64_t>& values) {
   return std::accumulate(values.begin(), values.end(), uint64_t{0});
 }
@@ -169,14 +189,19 @@ uint64_t GeneratedTable::used_bytes() const {
   return bytes;
 }
 
-GeneratedTable GenerateTable(const WorkloadSpec& spec, const std::string& folder,
+GeneratedTable GenerateTable(const WorkloadSpec& asked, const std::string& folder,
                              const GenerateProgress& progress, bool replace,
                              const TableEncryption& encryption) {
+  WorkloadSpec spec = asked;
+  if (spec.optimize != dwrf::LayoutGoal::kFixed && spec.stripe_rows == 0)
+    spec.stripe_rows = dwrf::ChooseStripeRows(spec.rows, MeanRowBytes(spec));
   CheckSpec(spec);
-  ParseCompression(spec.compression);
+  if (spec.optimize == dwrf::LayoutGoal::kFixed || !spec.compression.empty())
+    ParseCompression(spec.compression);
   TableFolder target(folder, replace);
   GeneratedTable table;
   table.spec = spec;
+  table.schema = reader::Schema::Parse(kGeneratorSchema);
   table.features = MakeFeatures(spec);
   table.stored_bytes.resize(table.features.size());
   if (!encryption.groups.empty()) table.keys_place = encryption.keys_place;
@@ -188,8 +213,10 @@ GeneratedTable GenerateTable(const WorkloadSpec& spec, const std::string& folder
     table.stripes += written.stripes;
     table.file_bytes += written.bytes;
     table.raw_bytes += written.raw_bytes;
+    table.layout.Add(written.layout);
     AddStoredBytes(path, table.features, encryption, &table.stored_bytes);
   }
+  table.spec.compression = CompressionName(table.layout.compression);
   table.used = SelectFeatures(spec, table.features, table.stored_bytes);
   table.popularity = Popularity(spec, table.used, table.stored_bytes);
   target.WriteText("pipeline.toml", PipelineText(table));

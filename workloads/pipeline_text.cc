@@ -189,6 +189,8 @@ std::string TableJson(const GeneratedTable& table) {
   json["feature_fraction"] = spec.feature_fraction;
   json["seed"] = spec.seed;
   json["partitions"] = spec.partitions;
+  if (spec.optimize != reader::dwrf::LayoutGoal::kFixed)
+    json["optimize"] = reader::dwrf::LayoutGoalName(spec.optimize);
   json["compression"] = spec.compression;
   json["stripe_rows"] = spec.stripe_rows;
   json["clustered"] = spec.clustered;

@@ -136,59 +136,23 @@ void Order(const RewriteOptions& options, const SourceLayout& layout, dwrf::Writ
   writer->feature_order = std::move(features);
 }
 
-dwrf::WriterOptions WriterFor(const reader::Table& table, const RewriteOptions& options) {
-  const Schema& schema = table.files[0]->schema();
-  const dwrf::FileTail& tail = table.files[0]->tail();
-  SourceLayout layout = LayoutOf(table);
-  dwrf::WriterOptions writer;
-  writer.compression = options.compression ? ParseCompression(*options.compression)
-                       : tail.compression == dwrf::CompressionKind::kGzip ||
-                               tail.compression == dwrf::CompressionKind::kLzo
-                           ? dwrf::CompressionKind::kZlib
-                           : tail.compression;
-  const auto number = [&](const char* name, double otherwise) {
-    const std::string text = SourceMetadata(tail, name);
-    char* end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    return text.empty() || *end != '\0' ? otherwise : value;
-  };
-  // A level means something else to another codec.
-  if (writer.compression == tail.compression)
-    writer.level = std::clamp(static_cast<int>(number("headrace.codec_level", writer.level)), 1,
-                              writer.compression == dwrf::CompressionKind::kZlib ? 12 : 19);
-  if (options.level) writer.level = *options.level;
-  writer.min_ratio = std::clamp(number("headrace.min_ratio", writer.min_ratio), 1.0, 1000.0);
-  if (options.min_ratio) writer.min_ratio = *options.min_ratio;
-  if (tail.compression != dwrf::CompressionKind::kNone && tail.block_size >= 1024 &&
-      tail.block_size < (1 << 23) - 16)
-    writer.block_size = tail.block_size;
-  writer.stripe_rows = options.stripe_rows    ? *options.stripe_rows
-                       : table.splits.empty() ? 0
-                                              : table.splits[0].rows;
-  // Strides of a few rows make an index many times as large as its data.
-  constexpr uint32_t kLeastStride = 100;
-  const uint32_t stride = tail.footer.row_index_stride();
-  writer.row_index_stride = stride == 0 ? 0 : std::max(stride, kLeastStride);
-  for (const std::string& name : schema.ColumnNames()) {
-    const uint32_t node = *schema.FindColumn(name);
-    const bool was_flat =
-        std::find(layout.flat_maps.begin(), layout.flat_maps.end(), name) != layout.flat_maps.end();
-    const bool flat = options.layout == MapLayout::kKeep   ? was_flat
-                      : options.layout == MapLayout::kFlat ? CanFlatten(schema, node)
-                                                           : false;
-    if (!flat) continue;
-    writer.flat_maps.push_back(name);
-    const bool ordered =
-        options.order == FeatureOrder::kRandom || options.order == FeatureOrder::kPopularity;
-    if (!was_flat && ordered) AddMapKeys(table, name, &layout);
+// The goal asked for, or that of the source's writer.
+void Goal(const dwrf::FileTail& tail, const RewriteOptions& options, dwrf::WriterOptions* writer) {
+  if (options.optimize) {
+    SetGoal(*options.optimize, writer);
+  } else if (const auto kept = dwrf::FindLayoutGoal(SourceMetadata(tail, "headrace.optimize"))) {
+    writer->goal = *kept;
+    writer->ratio_by_goal = SourceMetadata(tail, "headrace.min_ratio").empty();
   }
-  Order(options, layout, &writer);
-  writer.columns = options.columns;
-  writer.encryption = options.encryption.groups;
-  if (!writer.encryption.empty()) writer.keys = options.encryption.keys;
-  for (const auto& item : tail.footer.metadata())
-    if (item.name().starts_with("headrace.workload")) writer.metadata[item.name()] = item.value();
-  return writer;
+  if (options.min_ratio) writer->ratio_by_goal = false;
+}
+
+uint64_t ChosenStripeRows(const reader::Table& table) {
+  uint64_t raw_bytes = 0;
+  for (const auto& file : table.files) raw_bytes += file->tail().footer.raw_data_size();
+  return dwrf::ChooseStripeRows(
+      table.rows,
+      static_cast<double>(raw_bytes) / static_cast<double>(std::max<uint64_t>(table.rows, 1)));
 }
 
 // The place of a value among those seen: rows of one value get one number.
@@ -306,13 +270,75 @@ std::string Description(const fs::path& source, const RewriteOptions& options,
                        {"level", writer.level},
                        {"min_ratio", writer.min_ratio},
                        {"cluster", options.cluster}};
-  if (options.compression) json["compression"] = *options.compression;
+  json.erase("optimize");
+  if (writer.goal != dwrf::LayoutGoal::kFixed) json["optimize"] = dwrf::LayoutGoalName(writer.goal);
+  if (options.compression || options.optimize)
+    json["compression"] = CompressionName(result.layout.compression);
   json["written"] = {
       {"files", result.files}, {"stripes", result.stripes}, {"file_bytes", result.bytes}};
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
+
+dwrf::WriterOptions RewriteWriterOptions(const reader::Table& table,
+                                         const RewriteOptions& options) {
+  const Schema& schema = table.files[0]->schema();
+  const dwrf::FileTail& tail = table.files[0]->tail();
+  SourceLayout layout = LayoutOf(table);
+  dwrf::WriterOptions writer;
+  writer.compression = options.compression ? ParseCompression(*options.compression)
+                       : tail.compression == dwrf::CompressionKind::kGzip ||
+                               tail.compression == dwrf::CompressionKind::kLzo
+                           ? dwrf::CompressionKind::kZlib
+                           : tail.compression;
+  const auto number = [&](const char* name, double otherwise) {
+    const std::string text = SourceMetadata(tail, name);
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    return text.empty() || *end != '\0' ? otherwise : value;
+  };
+  // A level means something else to another codec.
+  if (writer.compression == tail.compression)
+    writer.level = std::clamp(static_cast<int>(number("headrace.codec_level", writer.level)), 1,
+                              writer.compression == dwrf::CompressionKind::kZlib ? 12 : 19);
+  writer.min_ratio = std::clamp(number("headrace.min_ratio", writer.min_ratio), 1.0, 1000.0);
+  Goal(tail, options, &writer);
+  if (options.level) writer.level = *options.level;
+  if (options.min_ratio) writer.min_ratio = *options.min_ratio;
+  if (tail.compression != dwrf::CompressionKind::kNone && tail.block_size >= 1024 &&
+      tail.block_size < (1 << 23) - 16)
+    writer.block_size = tail.block_size;
+  writer.stripe_rows = options.stripe_rows    ? *options.stripe_rows
+                       : table.splits.empty() ? 0
+                       : writer.choose_codec  ? ChosenStripeRows(table)
+                                              : table.splits[0].rows;
+  if (options.compression) writer.choose_codec = false;
+  // Strides of a few rows make an index many times as large as its data.
+  constexpr uint32_t kLeastStride = 100;
+  const uint32_t stride = tail.footer.row_index_stride();
+  writer.row_index_stride = stride == 0 ? 0 : std::max(stride, kLeastStride);
+  for (const std::string& name : schema.ColumnNames()) {
+    const uint32_t node = *schema.FindColumn(name);
+    const bool was_flat =
+        std::find(layout.flat_maps.begin(), layout.flat_maps.end(), name) != layout.flat_maps.end();
+    const bool flat = options.layout == MapLayout::kKeep   ? was_flat
+                      : options.layout == MapLayout::kFlat ? CanFlatten(schema, node)
+                                                           : false;
+    if (!flat) continue;
+    writer.flat_maps.push_back(name);
+    const bool ordered =
+        options.order == FeatureOrder::kRandom || options.order == FeatureOrder::kPopularity;
+    if (!was_flat && ordered) AddMapKeys(table, name, &layout);
+  }
+  Order(options, layout, &writer);
+  writer.columns = options.columns;
+  writer.encryption = options.encryption.groups;
+  if (!writer.encryption.empty()) writer.keys = options.encryption.keys;
+  for (const auto& item : tail.footer.metadata())
+    if (item.name().starts_with("headrace.workload")) writer.metadata[item.name()] = item.value();
+  return writer;
+}
 
 RewrittenTable RewriteTable(const std::string& source, const std::string& folder,
                             const RewriteOptions& options, const GenerateProgress& progress,
@@ -321,9 +347,10 @@ RewrittenTable RewriteTable(const std::string& source, const std::string& folder
   opening.keys = options.encryption.keys;
   const reader::Table table = reader::OpenTable(source, {}, {}, opening);
   if (!options.cluster.empty()) CheckCluster(table, options.cluster);
-  const dwrf::WriterOptions writing = WriterFor(table, options);
+  dwrf::WriterOptions writing = RewriteWriterOptions(table, options);
   TableFolder target(folder, replace);
   RewrittenTable result;
+  result.schema = table.files[0]->schema();
   uint64_t rows_before = 0;
   for (const auto& file : table.files) {
     const std::string path =
@@ -347,6 +374,10 @@ RewrittenTable RewriteTable(const std::string& source, const std::string& folder
     result.rows += written.rows;
     result.stripes += written.stripes;
     result.bytes += written.bytes;
+    result.layout.Add(written.layout);
+    // What was chosen for the first file holds for all.
+    writing.compression = written.layout.compression;
+    writing.choose_codec = false;
     result.bytes_before += file->tail().file_size;
   }
   const fs::path beside = fs::path(source) / "pipeline.toml";

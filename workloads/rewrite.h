@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reader/dwrf/layout_policy.h"
+#include "reader/pipeline/split.h"
 #include "workloads/coread_log.h"
 #include "workloads/generator.h"
 
@@ -27,6 +28,8 @@ struct RewriteOptions {
   uint64_t seed = 1;            // of a random order
   std::vector<CoreadJob> jobs;  // for popularity
   std::optional<uint64_t> stripe_rows;
+  // Chooses what no other option names; kFixed: nothing is chosen, codec and stripes stay.
+  std::optional<reader::dwrf::LayoutGoal> optimize;
   std::optional<std::string> compression;
   std::optional<int> level;
   std::optional<double> min_ratio;
@@ -38,7 +41,13 @@ struct RewriteOptions {
 struct RewrittenTable {
   uint64_t files = 0, rows = 0, stripes = 0;
   uint64_t bytes_before = 0, bytes = 0;
+  reader::Schema schema;
+  reader::dwrf::LayoutChoice layout;
 };
+
+// How RewriteTable writes the table's files.
+reader::dwrf::WriterOptions RewriteWriterOptions(const reader::Table& table,
+                                                 const RewriteOptions& options);
 
 // Reads the table (a folder or a file) at `source` and writes it to `folder`, file by file; a
 // pipeline.toml beside the source comes along. Clustering puts rows of equal values of the column

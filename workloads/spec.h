@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "reader/dwrf/layout_cost.h"
+
 namespace headrace::workloads {
 
 struct WorkloadSpec {
@@ -18,6 +20,8 @@ struct WorkloadSpec {
   double feature_fraction = 0.0625;
   uint64_t seed = 1;
   uint64_t partitions = 1;  // one file each
+  // With a goal, an empty codec and 0 stripe rows are chosen (reader/dwrf/layout_cost.h).
+  reader::dwrf::LayoutGoal optimize = reader::dwrf::LayoutGoal::kFixed;
   std::string compression = "zstd";
   uint64_t stripe_rows = 2048;
 

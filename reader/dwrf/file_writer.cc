@@ -65,28 +65,33 @@ struct FileWriter::State {
         stripe(schema, policy, encryptor),
         cache(policy.options()),
         statistics(schema.size()),
-        stored_bytes(schema.size()) {}
+        stored_bytes(schema.size()) {
+    layout.goal = policy.options().goal;
+    layout.nodes.resize(schema.size());
+  }
 
   // Calls append(begin, end) for pieces after each of which a stripe may end.
   template <class Function>
   void ForPieces(uint64_t rows, Function append);
   bool StripeIsFull() const;
   void WriteStripe();
+  void ChooseCodec();
   void FillFooter(proto::Footer* out) const;
   void FillEncryption(std::vector<proto::ColumnStatistics> statistics,
                       proto::Encryption* out) const;
   uint64_t SubtreeBytes(uint32_t node) const;
 
   const Schema schema;
-  const LayoutPolicy policy;
+  LayoutPolicy policy;
   const Encryptor encryptor;
   std::optional<AtomicFile> output;
   StripeWriter stripe;
   StripeCache cache;
   std::vector<StatisticsBuilder> statistics;  // per node
   std::vector<uint64_t> stored_bytes;         // per node
-  proto::Footer footer;                       // its stripes
-  uint64_t rows = 0;                          // with those of the stripe being filled
+  LayoutChoice layout;
+  proto::Footer footer;  // its stripes
+  uint64_t rows = 0;     // with those of the stripe being filled
 };
 
 FileWriter::FileWriter(const std::string& path, Schema schema, WriterOptions options,
@@ -163,9 +168,27 @@ void FileWriter::EndStripe() {
   if (state_->stripe.rows() > 0) state_->WriteStripe();
 }
 
+void FileWriter::State::ChooseCodec() {
+  const LayoutGoal goal = policy.options().goal;
+  if (goal == LayoutGoal::kFixed || !policy.options().choose_codec) return;
+  for (const CompressionKind kind :
+       {CompressionKind::kZstd, CompressionKind::kLz4, CompressionKind::kNone}) {
+    LayoutPolicy candidate = policy;
+    candidate.SetCompression(kind);
+    layout.tried.emplace_back(kind, stripe.Try(candidate));
+  }
+  const auto& tried = layout.tried;
+  const auto least = std::min_element(
+      tried.begin(), tried.end(),
+      [&](const auto& a, const auto& b) { return a.second.At(goal) < b.second.At(goal); });
+  policy.SetCompression(least->first);
+  stripe.UseCodec();
+}
+
 void FileWriter::State::WriteStripe() {
+  if (footer.stripes_size() == 0) ChooseCodec();
   const uint64_t offset = output->size();
-  const EncodedStripe encoded = stripe.Finish(&statistics, &stored_bytes);
+  const EncodedStripe encoded = stripe.Finish(&statistics, &stored_bytes, &layout.nodes);
   auto* info = footer.add_stripes();
   info->set_offset(offset);
   info->set_index_length(encoded.index.size());
@@ -272,8 +295,11 @@ WrittenFile FileWriter::Close() {
   std::string tail = postscript.SerializeAsString();
   tail.push_back(static_cast<char>(tail.size()));
   s.output->Write(tail);
-  const WrittenFile written{s.output->size(), s.rows, s.statistics[0].raw_bytes,
-                            static_cast<uint32_t>(s.footer.stripes_size())};
+  s.layout.compression = s.policy.options().compression;
+  s.layout.stripe_rows = s.policy.options().stripe_rows;
+  s.layout.rows = s.rows;
+  WrittenFile written{s.output->size(), s.rows, s.statistics[0].raw_bytes,
+                      static_cast<uint32_t>(s.footer.stripes_size()), std::move(s.layout)};
   s.output->Commit();
   s.output.reset();
   return written;

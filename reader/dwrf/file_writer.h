@@ -29,6 +29,7 @@ struct WrittenFile {
   uint64_t rows = 0;
   uint64_t raw_bytes = 0;  // logical size of the values
   uint32_t stripes = 0;
+  LayoutChoice layout;
 };
 
 class FileWriter {

@@ -148,8 +148,11 @@ std::map<std::string, std::string> LayoutPolicy::Metadata() const {
     if (options_.compression == CompressionKind::kZstd ||
         options_.compression == CompressionKind::kZlib)
       items["headrace.codec_level"] = std::to_string(options_.level);
-    items["headrace.min_ratio"] = fmt::format("{}", options_.min_ratio);
+    if (options_.goal == LayoutGoal::kFixed || !options_.ratio_by_goal)
+      items["headrace.min_ratio"] = fmt::format("{}", options_.min_ratio);
   }
+  if (options_.goal != LayoutGoal::kFixed)
+    items["headrace.optimize"] = LayoutGoalName(options_.goal);
   std::string flat;
   for (const std::string& name : options_.flat_maps) flat += (flat.empty() ? "" : ",") + name;
   if (!flat.empty()) items["headrace.flat_maps"] = flat;

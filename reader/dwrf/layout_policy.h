@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "reader/dwrf/crypto/file_keys.h"
+#include "reader/dwrf/layout_cost.h"
 #include "reader/dwrf/stripe.h"
 #include "reader/dwrf/tail.h"
 #include "reader/schema.h"
@@ -19,8 +20,8 @@
 namespace headrace::reader::dwrf {
 
 enum class DictionaryUse : uint8_t {
-  // Where the share of distinct values is below the threshold and the encoded streams become
-  // smaller; never inside flattened maps.
+  // Where the share of distinct values is below the threshold and, without a goal, the encoded
+  // streams become smaller, but never inside flattened maps; with a goal: where it costs less.
   kAuto,
   kNever,   // DIRECT
   kAlways,  // DICTIONARY in every stripe where the column has a value
@@ -36,6 +37,11 @@ struct ColumnOptions {
 };
 
 struct WriterOptions {
+  // With a goal the writer tries for each stream what the format has, and takes what costs a reader
+  // least (layout_cost.h). Options of a column come before it.
+  LayoutGoal goal = LayoutGoal::kFixed;
+  bool choose_codec = false;  // with a goal: none, lz4 or zstd, tried on the first stripe
+  bool ratio_by_goal = true;  // with a goal: it decides which chunks to compress, not min_ratio
   CompressionKind compression = CompressionKind::kZstd;  // kNone, kZlib, kZstd, kLz4, kSnappy
   int level = 3;                                         // zstd 1..19, zlib 1..12; others ignore it
   double min_ratio =
@@ -73,6 +79,8 @@ class LayoutPolicy {
   LayoutPolicy(const Schema& schema, WriterOptions options);
 
   const WriterOptions& options() const { return options_; }
+  // Before anything was encoded.
+  void SetCompression(CompressionKind kind) { options_.compression = kind; }
   bool IsFlat(uint32_t node) const { return flat_[node]; }
   // True for the value node of a flattened map and all below it.
   bool InFlat(uint32_t node) const { return in_flat_[node]; }

@@ -12,7 +12,7 @@ StripeWriter::StripeWriter(const Schema& schema, const LayoutPolicy& policy,
     : schema_(schema),
       policy_(policy),
       encryptor_(encryptor),
-      chunks_(policy.options()),
+      chunks_(std::make_unique<ChunkEncoder>(policy.options())),
       root_(schema, policy, 0, 0) {}
 
 template <class Function>
@@ -46,13 +46,26 @@ void StripeWriter::AppendFlat(const std::vector<const FlatColumn*>& columns,
   });
 }
 
+LayoutCost StripeWriter::Try(const LayoutPolicy& policy) const {
+  constexpr size_t kTriedKeys = 64;
+  ChunkEncoder chunks(policy.options());
+  ColumnEncoder encoder(schema_, policy, &chunks, encryptor_, stripe_);
+  encoder.most_keys = kTriedKeys;
+  encoder.Encode(root_, false);
+  LayoutCost cost;
+  for (const NodeLayout& node : encoder.layout) cost.Add(node.stored);
+  return cost;
+}
+
 EncodedStripe StripeWriter::Finish(std::vector<StatisticsBuilder>* statistics,
-                                   std::vector<uint64_t>* stored_bytes) {
-  auto encoder = std::make_unique<ColumnEncoder>(schema_, policy_, &chunks_, encryptor_, stripe_);
+                                   std::vector<uint64_t>* stored_bytes,
+                                   std::vector<NodeLayout>* layout) {
+  auto encoder =
+      std::make_unique<ColumnEncoder>(schema_, policy_, chunks_.get(), encryptor_, stripe_);
   encoder->Encode(root_, false);
   if (encoder->data.size() == 0 && !root_.children.empty()) {
     // Other readers take a stripe without data for damage.
-    encoder = std::make_unique<ColumnEncoder>(schema_, policy_, &chunks_, encryptor_, stripe_);
+    encoder = std::make_unique<ColumnEncoder>(schema_, policy_, chunks_.get(), encryptor_, stripe_);
     encoder->Encode(root_, true);
   }
   EncodedStripe stripe;
@@ -67,17 +80,18 @@ EncodedStripe StripeWriter::Finish(std::vector<StatisticsBuilder>* statistics,
     const ChunkSeal seal = encryptor_.Seal(g + 1, place);
     const std::string plain = encoder->groups[g].SerializeAsString();
     ByteSink stored;
-    chunks_.Encode({reinterpret_cast<const uint8_t*>(plain.data()), plain.size()}, true, &stored,
-                   &seal);
+    chunks_->Encode({reinterpret_cast<const uint8_t*>(plain.data()), plain.size()}, true, &stored,
+                    &seal);
     encoder->footer.add_encryption_groups(stored.data(), stored.size());
   }
   ++stripe_;
   const std::string footer = encoder->footer.SerializeAsString();
-  chunks_.Encode({reinterpret_cast<const uint8_t*>(footer.data()), footer.size()}, true,
-                 &stripe.footer);
+  chunks_->Encode({reinterpret_cast<const uint8_t*>(footer.data()), footer.size()}, true,
+                  &stripe.footer);
   for (uint32_t node = 0; node < schema_.size(); ++node) {
     (*statistics)[node].Add(encoder->statistics[node]);
     (*stored_bytes)[node] += encoder->stored_bytes[node];
+    (*layout)[node].Add(encoder->layout[node]);
   }
   root_.Clear();
   raw_bytes_ = 0;

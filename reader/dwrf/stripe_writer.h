@@ -2,6 +2,7 @@
 // FileWriter decides when a stripe is full and puts its parts into the file.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,10 +38,15 @@ class StripeWriter {
 
   uint64_t rows() const { return root_.positions; }
   uint64_t raw_bytes() const { return raw_bytes_; }
-  // Encodes and forgets the rows; adds their statistics and stored bytes per node. Throws Error
-  // kUsage where a stream would be too long.
+  // Encodes and forgets the rows; adds their statistics, stored bytes and layout per node. Throws
+  // Error kUsage where a stream would be too long.
   EncodedStripe Finish(std::vector<StatisticsBuilder>* statistics,
-                       std::vector<uint64_t>* stored_bytes);
+                       std::vector<uint64_t>* stored_bytes, std::vector<NodeLayout>* layout);
+  // What the rows collected so far would cost their readers under `policy`, which is this one's but
+  // for the codec; of each flattened map some keys are tried.
+  LayoutCost Try(const LayoutPolicy& policy) const;
+  // The policy has another codec now. Before the first Finish.
+  void UseCodec() { chunks_ = std::make_unique<ChunkEncoder>(policy_.options()); }
 
  private:
   // Calls append(begin, end) for pieces that each lie in one stride.
@@ -51,7 +57,7 @@ class StripeWriter {
   const LayoutPolicy& policy_;
   const Encryptor& encryptor_;
   uint32_t stripe_ = 0;  // in the file
-  ChunkEncoder chunks_;
+  std::unique_ptr<ChunkEncoder> chunks_;
   ColumnBuffer root_;
   uint64_t raw_bytes_ = 0;
 };

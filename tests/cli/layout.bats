@@ -37,6 +37,32 @@ make_table() {
   [ "$status" -eq 0 ]
 }
 
+@test "advice is measured on copies, and leaves none behind" {
+  make_table
+  mkdir tmp
+  TMPDIR=$PWD/tmp "$HEADRACE" layout t --pipeline t/pipeline.toml --advise --json > advice.json
+  [ -z "$(ls tmp)" ]
+  jq -e '.schema == "headrace.layout_advice/1"' advice.json
+  jq -e '[.layouts[].optimize] == ["as it is", "balanced", "read", "size"]' advice.json
+  jq -e '.layouts | all(.cpu_ns_per_row > 0 and .rows_count == 2048 and .read_bytes_per_row < .stored_bytes_per_row)' advice.json
+  jq -e '.layouts[0] | .cpu_ratio == 1 and .compression == $c' --arg c "$(jq -r .compression t/table.json)" advice.json
+  jq -e '.layouts | map({(.optimize): .read_bytes_per_row}) | add | .size < .balanced and .balanced < .read' advice.json
+  # What is advised is what rewriting gives.
+  "$HEADRACE" rewrite t -o size --optimize size 2> /dev/null
+  want=$("$HEADRACE" layout size --pipeline t/pipeline.toml --gap 0 --json | jq '.projection.wanted_bytes / 2048')
+  jq -e '(.layouts[3].read_bytes_per_row - $want) | fabs < 1e-6' --argjson want "$want" advice.json
+  run "$HEADRACE" layout t --pipeline t/pipeline.toml --advise --rows 500
+  [[ "$output" == *"the first 2048 rows"* ]]
+  run "$HEADRACE" layout t --advise
+  one_line_error 2 "projection"
+  run "$HEADRACE" layout t --rows 5
+  one_line_error 2 "--rows"
+  printf 'k1 000102030405060708090a0b0c0d0e0f\n' > keys.txt && chmod 600 keys.txt
+  "$HEADRACE" rewrite t -o secret --encrypt a=sparse:k1 --keys keys.txt 2> /dev/null
+  run "$HEADRACE" layout secret --pipeline secret/pipeline.toml --advise
+  one_line_error 6 "encrypted"
+}
+
 @test "layout of wrong inputs" {
   make_table
   run "$HEADRACE" layout nowhere

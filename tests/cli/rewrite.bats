@@ -28,12 +28,30 @@ lz4 --compression lz4
 zlib --compression zlib --level 9
 hard --level 12 --min-ratio 1
 column --column sparse.value.element=raw --column dense.value=level:9,ratio:1
+balanced --optimize balanced
+read --optimize read
+size --optimize size --compression lz4
+ratio --optimize balanced --min-ratio 1.5
 CASES
   # The same choices give the same bytes.
   cmp t/part-00000.dwrf same/part-00000.dwrf
   [ "$("$HEADRACE" layout small --json | jq '[.files[].stripes_count] | add')" -eq 22 ]
   [ "$(places_of random)" != "$(places_of declared)" ]
   [ "$(jq -c sort <<< "$(places_of random)")" = "$(jq -c sort <<< "$(places_of declared)")" ]
+}
+
+@test "a goal stays with the table until another is asked for" {
+  make_table
+  "$HEADRACE" rewrite t -o a --optimize balanced --explain 2> /dev/null > explained.txt
+  grep -q "^layout: balanced" explained.txt
+  "$HEADRACE" rewrite a -o b 2> /dev/null
+  cmp a/part-00000.dwrf b/part-00000.dwrf
+  cmp a/part-00001.dwrf b/part-00001.dwrf
+  "$HEADRACE" rewrite a -o c --optimize off --compression zstd --column session_id=dictionary:auto 2> /dev/null
+  [ "$("$HEADRACE" layout c --json | jq '.stream_kinds.DICTIONARY_DATA.streams_count // 0')" -le 2 ]
+  [ "$(jq .optimize c/table.json)" = null ]
+  run "$HEADRACE" rewrite t -o d --optimize quick
+  one_line_error 2 "--optimize"
 }
 
 @test "maps whole and flattened again" {

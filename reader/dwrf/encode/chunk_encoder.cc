@@ -25,6 +25,7 @@ struct ChunkEncoder::Contexts {
 ChunkEncoder::ChunkEncoder(const WriterOptions& options)
     : compression_(options.compression),
       level_(options.level),
+      goal_(options.ratio_by_goal ? options.goal : LayoutGoal::kFixed),
       min_ratio_(options.min_ratio),
       min_bytes_(options.min_compress_bytes),
       block_size_(options.block_size),
@@ -85,8 +86,11 @@ ChunkMap ChunkEncoder::Encode(std::span<const uint8_t> plain, const ChunkPacking
     uint8_t* header = sink->Reserve(3 + chunk.size() + tag_bytes);
     size_t size = 0;
     if (compress && chunk.size() >= min_bytes_) {
-      const auto worth = static_cast<size_t>(static_cast<double>(chunk.size()) / min_ratio);
-      size = Compress(chunk, level, {header + 3, std::min(worth, chunk.size() - 1)});
+      const auto worth = goal_ != LayoutGoal::kFixed && packing.min_ratio == 0
+                             ? MostStoredBytes(goal_, compression_, chunk.size())
+                             : static_cast<size_t>(static_cast<double>(chunk.size()) / min_ratio);
+      if (worth > 0) size = Compress(chunk, level, {header + 3, std::min(worth, chunk.size() - 1)});
+      if (size > 0) map.decompress_ns += DecompressNs(compression_, size, chunk.size());
     }
     const bool original = size == 0;
     if (original) {

@@ -21,7 +21,8 @@ namespace headrace::reader::dwrf {
 struct ChunkMap {
   uint64_t block_size = 0;  // 0: not framed
   std::vector<uint64_t>
-      starts;  // stored offset of each chunk header, and the stream's stored length
+      starts;                // stored offset of each chunk header, and the stream's stored length
+  double decompress_ns = 0;  // of the chunks that are compressed (layout_cost.h)
   // Appends the one or two numbers of a byte position.
   template <class Positions>
   void AddPosition(uint64_t byte, Positions* positions) const {
@@ -53,7 +54,7 @@ class ChunkEncoder {
   ~ChunkEncoder();
 
   // Appends `plain` framed. A chunk is compressed where `packing` says so and it then shrinks by
-  // the ratio, and encrypted where `seal` is not null.
+  // the ratio, or enough for the goal; it is encrypted where `seal` is not null.
   ChunkMap Encode(std::span<const uint8_t> plain, const ChunkPacking& packing, ByteSink* sink,
                   const ChunkSeal* seal = nullptr);
   ChunkMap Encode(std::span<const uint8_t> plain, bool compress, ByteSink* sink,
@@ -68,6 +69,7 @@ class ChunkEncoder {
 
   CompressionKind compression_;
   int level_;
+  LayoutGoal goal_;
   double min_ratio_;
   uint64_t min_bytes_, block_size_;
   std::unique_ptr<Contexts> contexts_;

@@ -56,6 +56,10 @@ const ColumnBuffer& FindNode(const ColumnBuffer& root, uint32_t node) {
   return *at;
 }
 
+uint64_t MostEntries(double threshold, uint64_t values) {
+  return static_cast<uint64_t>(threshold * static_cast<double>(values));
+}
+
 std::vector<std::string_view> StringViews(const ColumnBuffer& buffer) {
   std::vector<std::string_view> views;
   views.reserve(buffer.lengths.size());
@@ -74,6 +78,7 @@ void ColumnEncoder::Encode(const ColumnBuffer& root, bool keep_first_present) {
   num_strides_ = root.cuts.size();
   statistics.resize(schema_.size());
   stored_bytes.resize(schema_.size());
+  layout.resize(schema_.size());
   EncodeNode(root, 0, nullptr, nullptr);
   FinishIndex();
 }
@@ -157,7 +162,9 @@ void ColumnEncoder::EncodeKeys(const ColumnBuffer& map, Strides* strides) {
   const SchemaNode& key_type = schema_.node(schema_.node(map.node).children[0]);
   const uint64_t key_width = key_type.kind == TypeKind::kByte ? 1 : IntegerWidth(key_type.kind);
   uint32_t sequence = 0;
-  for (const auto& [rank, key] : keys) {
+  const size_t step = most_keys == 0 ? 1 : (keys.size() + most_keys - 1) / most_keys;
+  for (size_t k = 0; k < keys.size(); k += step) {
+    const FlatKeyBuffer* const key = keys[k].second;
     const Strides below = EncodeNode(key->value, ++sequence, key, &map);
     for (size_t i = 0; i < num_strides_; ++i) {
       const auto& cuts = key->value.cuts;
@@ -196,7 +203,7 @@ void ColumnEncoder::BuildSharedDictionaries(const ColumnBuffer& map) {
     // Not empty: some key holds the values.
     if (!entries.empty())
       Store({FindNode(map.keys[0]->value, node), 0, 0}, StreamKind::kDictionaryData,
-            scratch_.span(), true, {}, 0);
+            scratch_.span(), !policy_.options().use_vints, {}, 0);
   }
 }
 
@@ -266,74 +273,81 @@ void ColumnEncoder::EncodeInteger(const Place& place, Strides* strides,
   const ColumnBuffer& buffer = place.buffer;
   for (size_t i = 0; i < num_strides_; ++i)
     (*strides)[i].AddIntegers(StrideValues(buffer, buffer.integers, i));
+  const WriterOptions& options = policy_.options();
   const DictionaryUse use = policy_.column(buffer.node).dictionary;
+  const bool free = use == DictionaryUse::kAuto || use == DictionaryUse::kNever;
+  const auto cuts = ValueCuts(buffer);
+  const uint32_t width = IntegerWidth(buffer.kind);
+  layout[buffer.node].integers += buffer.values > 0 ? 1 : 0;
+  if (options.goal != LayoutGoal::kFixed && options.use_vints && free && buffer.values > 0)
+    return StoreDraft(place, CheapestDraft(buffer, cuts, use == DictionaryUse::kAuto), encoding);
+
+  DictionaryDraftOptions dictionary{width, options.use_vints, false, nullptr, UINT64_MAX};
   const auto shared = shared_.find(buffer.node);
-  if (buffer.values > 0) {
-    if (use == DictionaryUse::kAlways && EncodeIntegerDictionary(place, true, nullptr, encoding))
-      return;
-    if (use == DictionaryUse::kShared && shared != shared_.end() &&
-        EncodeIntegerDictionary(place, true, &shared->second, encoding))
-      return;
-    if (use == DictionaryUse::kAuto && !policy_.InFlat(buffer.node) &&
-        EncodeIntegerDictionary(place, false, nullptr, encoding))
-      return;
+  const bool is_shared = use == DictionaryUse::kShared && shared != shared_.end();
+  if (buffer.values > 0 && (use == DictionaryUse::kAlways || is_shared)) {
+    if (is_shared) dictionary.shared = &shared->second;
+    return StoreDraft(place, *DraftDictionary(buffer.integers, cuts, dictionary), encoding);
   }
-  scratch_.Clear();
-  marks_.clear();
-  EncodeIntegers(buffer.integers, Form(true, IntegerWidth(buffer.kind)), ValueCuts(buffer),
-                 &scratch_, &marks_);
-  Store(place, StreamKind::kData, scratch_.span(), true, marks_, 0);
+  IntegerDraft direct = DraftDirect(buffer.integers, options.use_vints ? 0 : width, cuts);
+  if (buffer.values > 0 && use == DictionaryUse::kAuto && !policy_.InFlat(buffer.node)) {
+    dictionary.most_entries = MostEntries(options.integer_dictionary_threshold, buffer.values);
+    const auto draft = DraftDictionary(buffer.integers, cuts, dictionary);
+    if (draft && draft->plain_bytes < direct.plain_bytes)
+      return StoreDraft(place, *draft, encoding);
+  }
+  StoreDraft(place, direct, encoding);
 }
 
-// False, with nothing stored, where a dictionary was not forced and does not pay.
-bool ColumnEncoder::EncodeIntegerDictionary(const Place& place, bool forced,
-                                            const SharedDictionary* shared,
-                                            proto::ColumnEncoding* encoding) {
-  const ColumnBuffer& buffer = place.buffer;
+// The encoding of the format that costs readers least.
+IntegerDraft ColumnEncoder::CheapestDraft(const ColumnBuffer& buffer,
+                                          std::span<const uint64_t> cuts, bool may_dictionary) {
+  // Fixed width pays for values that are nearly as long as varints; and where a codec folds the
+  // zeros of shorter ones, not below this.
+  constexpr double kLeastVarintShare = 0.6;
+  const WriterOptions& options = policy_.options();
+  const ColumnOptions& column = policy_.column(buffer.node);
+  const ChunkPacking packing{column.compress, column.level, column.min_ratio};
   const uint32_t width = IntegerWidth(buffer.kind);
-  const auto limit = static_cast<uint64_t>(policy_.options().integer_dictionary_threshold *
-                                           static_cast<double>(buffer.values));
-  Interner<int64_t> own;
-  const Interner<int64_t>& interner = shared != nullptr ? shared->values : own;
-  std::vector<uint32_t> ids(buffer.values);
-  for (uint64_t i = 0; i < buffer.values; ++i) {
-    const int64_t value = buffer.integers[i];
-    ids[i] = shared != nullptr ? shared->values.Find(value) : own.Intern(value);
-    if (!forced && own.values().size() > limit) return false;
+  IntegerDraft best = DraftDirect(buffer.integers, 0, cuts);
+  LayoutCost least = best.Pack(packing, chunks_);
+  NodeLayout& figures = layout[buffer.node];
+  figures.varints.Add(least);
+  const auto consider = [&](IntegerDraft draft) {
+    const LayoutCost cost = draft.Pack(packing, chunks_);
+    if (cost.At(options.goal) >= least.At(options.goal)) return;
+    least = cost;
+    best = std::move(draft);
+  };
+  if (static_cast<double>(best.plain_bytes) >=
+      kLeastVarintShare * static_cast<double>(buffer.values * width))
+    consider(DraftDirect(buffer.integers, width, cuts));
+  if (may_dictionary) {
+    const DictionaryDraftOptions dictionary{
+        width, true, true, nullptr,
+        MostEntries(options.integer_dictionary_threshold, buffer.values)};
+    if (auto draft = DraftDictionary(buffer.integers, cuts, dictionary))
+      consider(*std::move(draft));
   }
-  DictionaryOrder own_order;
-  if (shared == nullptr) own_order = OrderDictionary(own.counts(), false);
-  const DictionaryOrder& order = shared != nullptr ? shared->order : own_order;
+  figures.values.Add(least);
+  if (best.encoding == EncodingKind::kDictionary) {
+    ++figures.dictionaries;
+  } else if (!best.streams[0].use_vints) {
+    ++figures.fixed_width;
+  }
+  return best;
+}
 
-  BitBuffer in_dictionary;
-  std::vector<int64_t> indices(buffer.values);
-  bool all_inside = true;
-  for (uint64_t i = 0; i < buffer.values; ++i) {
-    const uint32_t at = order.places[ids[i]];
-    const bool inside = at != DictionaryOrder::kOutside;
-    in_dictionary.Append(inside);
-    all_inside &= inside;
-    indices[i] = inside ? at : buffer.integers[i];
+void ColumnEncoder::StoreDraft(const Place& place, const IntegerDraft& draft,
+                               proto::ColumnEncoding* encoding) {
+  encoding->set_kind(static_cast<uint32_t>(draft.encoding));
+  encoding->set_dictionary_size(draft.dictionary_size);
+  layout[place.buffer.node].stored.ns += draft.decode_ns;
+  for (const StreamDraft& stream : draft.streams) {
+    const bool is_packed = stream.packed.size() > 0 && policy_.GroupOf(place.buffer.node) == 0;
+    Store(place, stream.kind, stream.plain.span(), stream.integers && !stream.use_vints,
+          stream.marks, stream.numbers, is_packed ? &stream : nullptr);
   }
-  std::vector<int64_t> entries;
-  for (const uint32_t id : order.entries) entries.push_back(interner.values()[id]);
-  const auto cuts = ValueCuts(buffer);
-  ByteSink dictionary, rows;
-  std::vector<Mark> row_marks, unused;
-  if (shared == nullptr) EncodeIntegers(entries, Form(true, width), {}, &dictionary, &unused);
-  EncodeIntegerRuns(indices, Form(false, width), cuts, &rows, &row_marks);
-  if (!forced) {
-    scratch_.Clear();
-    EncodeIntegers(buffer.integers, Form(true, width), {}, &scratch_, &unused);
-    const uint64_t flags = all_inside ? 0 : buffer.values / 8;
-    if (dictionary.size() + rows.size() + flags >= scratch_.size()) return false;
-  }
-  encoding->set_kind(static_cast<uint32_t>(EncodingKind::kDictionary));
-  encoding->set_dictionary_size(static_cast<uint32_t>(entries.size()));
-  if (shared == nullptr) Store(place, StreamKind::kDictionaryData, dictionary.span(), true, {}, 0);
-  if (!all_inside) StoreBits(place, StreamKind::kInDictionary, in_dictionary, cuts);
-  Store(place, StreamKind::kData, rows.span(), true, row_marks, 1);
-  return true;
 }
 
 void ColumnEncoder::EncodeString(const Place& place, Strides* strides,
@@ -352,8 +366,10 @@ void ColumnEncoder::EncodeString(const Place& place, Strides* strides,
     }
   }
   const DictionaryUse use = policy_.column(buffer.node).dictionary;
-  const bool allowed = use == DictionaryUse::kAlways ||
-                       (use == DictionaryUse::kAuto && !policy_.InFlat(buffer.node));
+  const bool allowed =
+      use == DictionaryUse::kAlways ||
+      (use == DictionaryUse::kAuto &&
+       (!policy_.InFlat(buffer.node) || policy_.options().goal != LayoutGoal::kFixed));
   if (buffer.kind == TypeKind::kString && allowed && !views.empty() &&
       EncodeStringDictionary(place, views, encoding))
     return;
@@ -369,8 +385,7 @@ bool ColumnEncoder::EncodeStringDictionary(const Place& place,
                                            proto::ColumnEncoding* encoding) {
   const ColumnBuffer& buffer = place.buffer;
   const bool forced = policy_.column(buffer.node).dictionary == DictionaryUse::kAlways;
-  const auto limit = static_cast<uint64_t>(policy_.options().string_dictionary_threshold *
-                                           static_cast<double>(values.size()));
+  const uint64_t limit = MostEntries(policy_.options().string_dictionary_threshold, values.size());
   Interner<std::string_view> interner;
   std::vector<uint32_t> ids;
   for (const std::string_view value : values) {
@@ -427,7 +442,7 @@ bool ColumnEncoder::EncodeStringDictionary(const Place& place,
           ->add_positions(end - stride_entry_cuts[stride]);
     }
   }
-  Store(place, StreamKind::kData, rows.span(), true, row_marks, 1);
+  Store(place, StreamKind::kData, rows.span(), !policy_.options().use_vints, row_marks, 1);
   if (!all_inside) StoreBits(place, StreamKind::kInDictionary, in_dictionary, cuts);
   return true;
 }
@@ -447,11 +462,11 @@ void ColumnEncoder::EncodeTimestamp(const Place& place) {
   scratch_.Clear();
   marks_.clear();
   EncodeIntegerRuns(seconds, Form(true, 8), cuts, &scratch_, &marks_);
-  Store(place, StreamKind::kData, scratch_.span(), true, marks_, 1);
+  Store(place, StreamKind::kData, scratch_.span(), !policy_.options().use_vints, marks_, 1);
   scratch_.Clear();
   marks_.clear();
   EncodeIntegerRuns(nanos, Form(false, 8), cuts, &scratch_, &marks_);
-  Store(place, StreamKind::kNanoData, scratch_.span(), true, marks_, 1);
+  Store(place, StreamKind::kNanoData, scratch_.span(), !policy_.options().use_vints, marks_, 1);
 }
 
 void ColumnEncoder::StoreBits(const Place& place, StreamKind kind, const BitBuffer& bits,
@@ -468,7 +483,7 @@ void ColumnEncoder::StoreLengths(const Place& place, StreamKind kind,
   scratch_.Clear();
   marks_.clear();
   EncodeIntegerRuns(lengths, Form(false, 4), cuts, &scratch_, &marks_);
-  Store(place, kind, scratch_.span(), true,
+  Store(place, kind, scratch_.span(), !policy_.options().use_vints,
         indexed ? std::span<const Mark>(marks_) : std::span<const Mark>(), 1);
 }
 
@@ -480,23 +495,34 @@ void ColumnEncoder::StoreRaw(const Place& place, StreamKind kind, std::span<cons
 }
 
 void ColumnEncoder::Store(const Place& place, StreamKind kind, std::span<const uint8_t> plain,
-                          bool integers, std::span<const Mark> marks, int numbers) {
+                          bool fixed_width, std::span<const Mark> marks, int numbers,
+                          const StreamDraft* packed) {
   const uint32_t node = place.buffer.node;
   const uint64_t before = data.size();
   const ColumnOptions& options = policy_.column(node);
-  const ChunkMap map = StoreSection(node, place.sequence, kind, plain,
-                                    {options.compress, options.level, options.min_ratio}, &data);
+  ChunkMap map;
+  if (packed != nullptr) {
+    data.Append(packed->packed.span());
+    map = packed->map;
+  } else {
+    map = StoreSection(node, place.sequence, kind, plain,
+                       {options.compress, options.level, options.min_ratio}, &data);
+  }
   const uint64_t length = data.size() - before;
   if (length > kMaxStreamBytes)
     throw Error(ExitCode::kUsage,
                 fmt::format("a stream of {} bytes is over the format's 2 GiB", length),
                 fmt::format("column '{}'", schema_.Path(node)), "use smaller stripes");
   stored_bytes[node] += length;
+  NodeLayout& figures = layout[node];
+  ++figures.streams;
+  figures.compressed_streams += map.decompress_ns > 0 ? 1 : 0;
+  figures.stored.Add({static_cast<double>(length), map.decompress_ns + kStreamNs});
   auto* stream = &streams_.emplace_back(StreamRecord{policy_.GroupOf(node), {}}).stream;
   stream->set_kind(static_cast<uint32_t>(kind));
   stream->set_node(node);
   stream->set_length(length);
-  if (integers && !policy_.options().use_vints) stream->set_use_vints(false);
+  if (fixed_width) stream->set_use_vints(false);
   if (place.sequence != 0) stream->set_sequence(place.sequence);
   for (size_t i = 0; i < marks.size(); ++i) {
     auto* positions =

@@ -18,6 +18,7 @@
 #include "reader/dwrf/encode/column_buffer.h"
 #include "reader/dwrf/encode/dictionary.h"
 #include "reader/dwrf/encode/encryptor.h"
+#include "reader/dwrf/encode/integer_draft.h"
 #include "reader/dwrf/encode/run_length.h"
 #include "reader/dwrf/encode/statistics_builder.h"
 #include "reader/dwrf/stripe.h"
@@ -48,13 +49,13 @@ class ColumnEncoder {
   std::vector<proto::StripeEncryptionGroup> groups;
   std::vector<StatisticsBuilder> statistics;  // per node, over the stripe and all keys
   std::vector<uint64_t> stored_bytes;         // per node: its own streams
+  std::vector<NodeLayout> layout;             // per node
+
+  // Set before Encode: of each flattened map only so many keys, evenly spread, for a trial; 0: all.
+  size_t most_keys = 0;
 
  private:
   using Strides = std::vector<StatisticsBuilder>;  // one per stride
-  struct SharedDictionary {
-    DictionaryOrder order;
-    Interner<int64_t> values;
-  };
   struct IndexSlot {
     uint32_t node, sequence;
     proto::RowIndex index;
@@ -75,8 +76,9 @@ class ColumnEncoder {
   void EncodeKeys(const ColumnBuffer& map, Strides* strides);
   void EncodeValues(const Place& place, Strides* strides, proto::ColumnEncoding* encoding);
   void EncodeInteger(const Place& place, Strides* strides, proto::ColumnEncoding* encoding);
-  bool EncodeIntegerDictionary(const Place& place, bool forced, const SharedDictionary* shared,
-                               proto::ColumnEncoding* encoding);
+  IntegerDraft CheapestDraft(const ColumnBuffer& buffer, std::span<const uint64_t> cuts,
+                             bool may_dictionary);
+  void StoreDraft(const Place& place, const IntegerDraft& draft, proto::ColumnEncoding* encoding);
   void EncodeString(const Place& place, Strides* strides, proto::ColumnEncoding* encoding);
   bool EncodeStringDictionary(const Place& place, std::span<const std::string_view> values,
                               proto::ColumnEncoding* encoding);
@@ -91,9 +93,10 @@ class ColumnEncoder {
                         ByteSink* sink);
 
   // Stores one stream and, unless `marks` is empty, adds its positions to the node's row index:
-  // `numbers` after the byte position, 0 raw, 1 runs, 2 bits.
-  void Store(const Place& place, StreamKind kind, std::span<const uint8_t> plain, bool integers,
-             std::span<const Mark> marks, int numbers);
+  // `numbers` after the byte position, 0 raw, 1 runs, 2 bits. `fixed_width`: integers that are no
+  // varints. `packed`: the same, framed before.
+  void Store(const Place& place, StreamKind kind, std::span<const uint8_t> plain, bool fixed_width,
+             std::span<const Mark> marks, int numbers, const StreamDraft* packed = nullptr);
   void StoreBits(const Place& place, StreamKind kind, const BitBuffer& bits,
                  std::span<const uint64_t> cuts);
   void StoreLengths(const Place& place, StreamKind kind, std::span<const uint32_t> lengths,

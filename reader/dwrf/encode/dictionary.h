@@ -42,6 +42,12 @@ struct DictionaryOrder {
 };
 DictionaryOrder OrderDictionary(std::span<const uint32_t> counts, bool all);
 
+// One dictionary of all keys of a flattened map.
+struct SharedDictionary {
+  DictionaryOrder order;
+  Interner<int64_t> values;
+};
+
 extern template class Interner<int64_t>;
 extern template class Interner<std::string_view>;
 

@@ -111,6 +111,8 @@ WriterOptions RandomOptions(Random& random) {
   options.use_vints = random() % 4 != 0;
   options.stripe_cache = random() % 2 == 0;
   options.checksum = random() % 4 != 0;
+  options.goal = static_cast<LayoutGoal>(random() % 4);
+  options.choose_codec = random() % 2 == 0;
   if (random() % 3 != 0) options.flat_maps = {"dense", "sparse", "words", "deep"};
   for (const char* column :
        {"i", "l", "str", "ls.element", "sparse.value.element", "words.value"}) {

@@ -178,9 +178,12 @@ WriterOptions FlatOptions() {
 
 TEST(FileWriter, SameRowsGiveSameBytesEitherWayAndInAnyBatches) {
   const Table table(1500, 6, 1);
-  for (const uint64_t stripe_rows : {0, 333}) {
+  for (const LayoutGoal goal :
+       {LayoutGoal::kFixed, LayoutGoal::kBalanced, LayoutGoal::kRead, LayoutGoal::kSize}) {
     WriterOptions options = FlatOptions();
-    options.stripe_rows = stripe_rows;
+    options.stripe_rows = goal == LayoutGoal::kRead ? 333 : 0;
+    options.goal = goal;
+    options.choose_codec = true;
     const auto flat = [&](uint64_t step) {
       return Written(table.schema, options, [&](FileWriter& writer) {
         for (uint64_t row = 0; row < table.rows; row += step)

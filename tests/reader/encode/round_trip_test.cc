@@ -340,6 +340,9 @@ WriterOptions RandomOptions(const Schema& schema, Random& random, std::set<uint3
   if (Below(random, 4) == 0) options.stripe_cache_bytes = 500;
   options.checksum = Below(random, 4) > 0;
   options.use_vints = Below(random, 5) > 0;
+  options.goal = static_cast<LayoutGoal>(Below(random, 4));
+  options.choose_codec = Below(random, 2) == 0;
+  options.ratio_by_goal = Below(random, 4) > 0;
   for (size_t c = 0; c < schema.root().children.size(); ++c) {
     const SchemaNode& map = schema.node(schema.root().children[c]);
     if (map.kind != TypeKind::kMap || Below(random, 5) == 0) continue;

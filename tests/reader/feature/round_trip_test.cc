@@ -188,8 +188,10 @@ TestTable RandomTable(Random& random) {
   table.options.block_size = random() % 2 == 0 ? 1024 : 256 << 10;
   table.options.stripe_rows = 1 + random() % 2000;
   table.options.use_vints = random() % 4 != 0;
-  const std::vector<DictionaryUse> uses = {DictionaryUse::kNever, DictionaryUse::kAlways,
-                                           DictionaryUse::kShared};
+  table.options.goal = static_cast<LayoutGoal>(random() % 4);
+  table.options.choose_codec = random() % 2 == 0;
+  const std::vector<DictionaryUse> uses = {DictionaryUse::kAuto, DictionaryUse::kNever,
+                                           DictionaryUse::kAlways, DictionaryUse::kShared};
   const auto dictionary = [&](const std::string& path) {
     for (const SchemaNode& node : table.schema.nodes()) {
       if (table.schema.Path(node.id) == path && IsInteger(node.kind) &&
