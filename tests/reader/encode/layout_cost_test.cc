@@ -123,7 +123,8 @@ TEST(LayoutCost, WhatAnOptionSaysOfAColumnComesBeforeTheGoal) {
   EXPECT_EQ(Total(MakeIds(Ids(1, 50), options), &NodeLayout::dictionaries), 0u);
   options.columns["sparse.value.element"].dictionary = DictionaryUse::kAlways;
   bool stored = false;
-  for (const StreamInfo& stream : MakeIds(Ids(2, 0), options).stripes[0]->streams)
+  const Made made = MakeIds(Ids(2, 0), options);
+  for (const StreamInfo& stream : made.stripes[0]->streams)
     stored |= stream.kind == StreamKind::kDictionaryData;
   EXPECT_TRUE(stored);
 }
