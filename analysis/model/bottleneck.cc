@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/model/bootstrap_demands.h"
 #include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/sensitivity.h"
@@ -17,8 +16,7 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr size_t kVerdictDraws = 400;
-constexpr uint64_t kVerdictSeed = 20240611;
+constexpr uint64_t kStallSeed = 20240612;
 
 // Occupation, queues and waits only; no demand is looked at.
 std::optional<Limit> Witness(const PipelineModel& model) {
@@ -114,9 +112,9 @@ std::optional<Interval> StallInterval(const PipelineModel& model) {
   const std::vector<PipelineModel::StallWindow>& windows = model.stall_by_window();
   if (windows.size() < 3) return std::nullopt;
   const size_t block = windows.size() >= 12 ? 2 : 1;
-  Random random(kVerdictSeed + 1);
+  Random random(kStallSeed);
   std::vector<double> ratios;
-  for (size_t draw = 0; draw < kVerdictDraws; ++draw) {
+  for (size_t draw = 0; draw < kBootstrapDraws; ++draw) {
     double wait_s = 0, all_s = 0;
     for (const size_t i : BlockResample(windows.size(), block, random)) {
       wait_s += windows[i].wait_s;
@@ -237,8 +235,7 @@ Bottleneck FindBottleneck(const Predictor& predictor) {
   const std::vector<Limit> limits = Bounds(model, model.demands(), settings);
   std::vector<std::vector<double>> bounds(limits.size());
   std::vector<size_t> wins(limits.size());
-  const std::vector<Demands> draws = BootstrapDemands(model, kVerdictDraws, kVerdictSeed);
-  for (const Demands& demands : draws) {
+  for (const Demands& demands : model.Bootstrap()) {
     const std::vector<Limit> drawn = Bounds(model, demands, settings);
     ++wins[BindingRow(model, demands, drawn)];
     for (size_t i = 0; i < drawn.size(); ++i) bounds[i].push_back(drawn[i].bound);
@@ -249,7 +246,7 @@ Bottleneck FindBottleneck(const Predictor& predictor) {
     Finding finding;
     finding.limit = limits[i];
     finding.bound_interval = IntervalAround(limits[i].bound, bounds[i], 0.9);
-    finding.probability = static_cast<double>(wins[i]) / static_cast<double>(kVerdictDraws);
+    finding.probability = static_cast<double>(wins[i]) / double{kBootstrapDraws};
     finding.utilisation =
         std::isfinite(limits[i].bound) ? model.demands().rate / limits[i].bound : 0;
     finding.culprit = limits[i].kind->Culprit(model, limits[i]);

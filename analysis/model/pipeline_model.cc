@@ -512,12 +512,19 @@ WindowRow PipelineModel::Sum(const std::vector<size_t>& windows) const {
     sum.steps = run_->steps;
     return sum;
   }
+  std::vector<const WindowRow*> rows;
+  for (const size_t w : windows) rows.push_back(&run_->windows[w]);
+  return SumOf(rows);
+}
+
+WindowRow PipelineModel::SumOf(const std::vector<const WindowRow*>& windows) const {
+  WindowRow sum;
   sum.operators.resize(run_->operators.size());
   sum.stages.resize(run_->stages.size());
   sum.resources.resize(run_->resources.size());
   bool first = true;
-  for (size_t w : windows) {
-    const WindowRow& window = run_->windows[w];
+  for (const WindowRow* row : windows) {
+    const WindowRow& window = *row;
     sum.duration_ns += window.duration_ns;
     for (size_t i = 0; i < window.operators.size(); ++i) {
       Add(&sum.operators[i], window.operators[i], first);
@@ -544,7 +551,10 @@ WindowRow PipelineModel::Sum(const std::vector<size_t>& windows) const {
 
 Demands PipelineModel::Estimate(const std::vector<size_t>& windows,
                                 const std::vector<double>& places) const {
-  const WindowRow sum = Sum(windows);
+  return EstimateFrom(Sum(windows), places);
+}
+
+Demands PipelineModel::EstimateFrom(const WindowRow& sum, const std::vector<double>& places) const {
   Demands demands;
   const double steps = std::max<double>(1, static_cast<double>(sum.steps.steps_count));
   demands.rate = sum.duration_ns > 0 ? steps / Seconds(sum.duration_ns) : 0;

@@ -118,6 +118,9 @@ struct Settings {
   bool operator==(const Settings&) const = default;
 };
 
+// Draws of PipelineModel::Bootstrap.
+inline constexpr size_t kBootstrapDraws = 400;
+
 class PipelineModel {
  public:
   // Throws Error kInconclusive when the run has no operator data, no steps, is too short for a
@@ -144,6 +147,10 @@ class PipelineModel {
   Demands Estimate(const std::vector<size_t>& windows,
                    const std::vector<double>& places = {}) const;
   const Demands& demands() const { return demands_; }
+  // What a batch might have cost in other recordings of the same pipeline: kBootstrapDraws draws.
+  // In each, blocks of neighbouring windows are resampled (Künsch 1989), then each row is disturbed
+  // at random by the error that the model is known to make. Found at the first call.
+  const std::vector<Demands>& Bootstrap() const;
 
   // Whether c is known exactly for every operator, so that `places` have no effect.
   bool splits_operators() const { return splits_operators_; }
@@ -249,6 +256,9 @@ class PipelineModel {
   void ReadCores();
   void ReadSpread();
   WindowRow Sum(const std::vector<size_t>& windows) const;
+  WindowRow SumOf(const std::vector<const WindowRow*>& windows) const;
+  Demands EstimateFrom(const WindowRow& sum, const std::vector<double>& places) const;
+  std::vector<WindowRow> SteadyBlocks() const;
 
   const RunView* run_;
   std::vector<StageModel> stages_;
@@ -279,6 +289,7 @@ class PipelineModel {
   mutable std::map<std::tuple<size_t, int, int, int>, double> order_shares_;
   // Moves that simulations for OrderShare may still make.
   mutable int64_t order_moves_ = 50'000'000;
+  mutable std::vector<Demands> bootstrap_;
 };
 
 }  // namespace headrace::analysis

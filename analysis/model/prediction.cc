@@ -1,10 +1,12 @@
 #include "analysis/model/prediction.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
+#include <span>
 
-#include "analysis/model/bootstrap_demands.h"
 #include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/starved.h"
@@ -70,6 +72,22 @@ double HostCores(const PipelineModel& model) {
   return total != nullptr && total->mean_value ? *total->mean_value : model.cores_budget();
 }
 
+// All that makes two variants differ.
+std::string KeyOf(const Variant& variant) {
+  const Settings& settings = variant.settings;
+  std::string key;
+  for (const auto* counts : {&settings.parallelism, &settings.queue_capacity}) {
+    for (const int count : *counts) key += fmt::format("{},", count);
+    key += ';';
+  }
+  key += fmt::format("{:a};{}", settings.cores, settings.order_window);
+  for (const Scale& scale : variant.scales) {
+    key += fmt::format(";{},{},{:a},{}", static_cast<int>(scale.part), scale.index, scale.factor,
+                       scale.cpu);
+  }
+  return key;
+}
+
 }  // namespace
 
 Predictor::Predictor(const PipelineModel& model)
@@ -79,7 +97,7 @@ Predictor::Predictor(const PipelineModel& model)
   };
   middle_ = sample(model.demands(), contention_);
   Random random(kPredictionSeed);
-  for (const Demands& demands : BootstrapDemands(model, kPredictionDraws, kPredictionSeed)) {
+  for (const Demands& demands : std::span(model.Bootstrap()).first(kPredictionDraws)) {
     draws_.push_back(sample(demands, contention_.Drawn(random.Normal())));
   }
   for (const LimitKind* kind : LimitKinds()) {
@@ -174,21 +192,34 @@ double Predictor::Corrected(double predicted, double least) const {
                   least * std::max(1.0, seen / least_now_));
 }
 
-Predictor::Point Predictor::PointAt(const Variant& variant) const {
+Predictor::Point Predictor::BoundedAt(const Variant& variant) const {
   const bool current = IsCurrent(variant);
   Point point;
   point.demands = current ? model_.demands() : At(middle_, variant);
   point.limits = Bounds(model_, point.demands, variant.settings);
   point.least = LeastBound(point.limits);
-  if (current) {
-    point.rate = model_.demands().rate;
-    return point;
-  }
-  const std::optional<double> simulated =
-      Simulated(variant.settings, point.demands, kSimulatedSteps);
-  point.rate = Corrected(simulated ? std::min(point.least, *simulated * correction_) : point.least,
-                         point.least);
+  point.rate = current ? model_.demands().rate : Corrected(point.least, point.least);
   return point;
+}
+
+// The rate of a variant whose bounds are known.
+double Predictor::RateWithin(const Variant& variant, const Point& bounded) const {
+  if (IsCurrent(variant)) return bounded.rate;
+  const std::optional<double> simulated = SimulatedAt(variant, bounded.demands);
+  if (!simulated) return bounded.rate;
+  return Corrected(std::min(bounded.least, *simulated * correction_), bounded.least);
+}
+
+Predictor::Point Predictor::PointAt(const Variant& variant) const {
+  Point point = BoundedAt(variant);
+  point.rate = RateWithin(variant, point);
+  return point;
+}
+
+std::optional<double> Predictor::SimulatedAt(const Variant& variant, const Demands& demands) const {
+  const auto [it, added] = simulated_.try_emplace(KeyOf(variant));
+  if (added) it->second = Simulated(variant.settings, demands, kSimulatedSteps);
+  return it->second;
 }
 
 std::optional<size_t> Predictor::OnUnknownStore(const Settings& settings) const {
@@ -258,6 +289,11 @@ double Predictor::HigherOnceBusy(const Variant& variant, double least, double ra
 }
 
 double Predictor::Rate(const Variant& variant) const { return PointAt(variant).rate; }
+
+double Predictor::RateOver(const Variant& variant, double floor) const {
+  const Point point = BoundedAt(variant);
+  return point.rate < floor ? point.rate : RateWithin(variant, point);
+}
 
 Prediction Predictor::Predict(const Variant& variant) const {
   const bool current = IsCurrent(variant);

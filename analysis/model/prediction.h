@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "analysis/model/contention.h"
@@ -51,6 +53,9 @@ class Predictor {
   Prediction Predict(const Variant& variant) const;
   // Predict(variant).rate in a fraction of the time, because the interval takes long.
   double Rate(const Variant& variant) const;
+  // The same if it is at least `floor`; else any rate below it, at once where the bounds allow no
+  // more.
+  double RateOver(const Variant& variant, double floor) const;
   // 90 % interval of `gain`, the predicted Rate(to) / Rate(from) - 1. It is narrower than two
   // separate predictions would give, because their errors are alike.
   Interval Gain(const Variant& from, const Variant& to, double gain) const;
@@ -84,6 +89,11 @@ class Predictor {
   };
   Demands At(const Draw& draw, const Variant& variant) const;
   Point PointAt(const Variant& variant) const;
+  // The same with the most that the bounds allow as its rate.
+  Point BoundedAt(const Variant& variant) const;
+  double RateWithin(const Variant& variant, const Point& bounded) const;
+  // Simulated(...) with what was simulated already.
+  std::optional<double> SimulatedAt(const Variant& variant, const Demands& demands) const;
   double Corrected(double simulated, double least) const;
   // How many times the bound of `variant`, `least` at the rate `rate`, it may be once threads that
   // mostly waited are busy (analysis/model/starved); at least 1.
@@ -124,6 +134,7 @@ class Predictor {
     int64_t left = 300'000'000;
   };
   mutable Moves moves_;
+  mutable std::unordered_map<std::string, std::optional<double>> simulated_;  // by variant
 };
 
 }  // namespace headrace::analysis

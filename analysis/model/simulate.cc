@@ -4,11 +4,10 @@
 #include <cmath>
 #include <deque>
 #include <limits>
-#include <map>
 #include <queue>
-#include <set>
 #include <utility>
 
+#include "analysis/model/simulated_cost.h"
 #include "analysis/statistics/statistics.h"
 
 namespace headrace::analysis {
@@ -42,13 +41,18 @@ struct Thread {
   double scale = 1;        // the present operator's draw of its cost
 };
 
+// What a firing that is not due has put in, and whether that is all.
+struct Early {
+  int elements = 0;
+  bool finished = false;
+};
+
 // Elements that are there but not due yet are counted in `size` alone.
 struct Queue {
   int capacity = 1, size = 0, level = 0;
   bool ordered = false;
   uint64_t window = 0, due = 0;
-  std::map<uint64_t, int> held;  // elements of firings that are not due
-  std::set<uint64_t> finished;   // firings that put all of theirs, but are not due
+  std::deque<Early> early;  // of the firing that is due, the next, and so on
   double since_s = 0;
   std::deque<size_t> putters, takers;  // waiting threads, first come first served
 };
@@ -78,14 +82,21 @@ struct Resource {
   std::deque<size_t> waiters;
 };
 
+// `kCounts`: with counters and with costs by chance; else only the time of the steps is told, and
+// each firing has its cost.
+template <bool kCounts>
 class Simulation {
  public:
   Simulation(const SimulatedPipeline& pipeline, uint64_t seed)
-      : pipeline_(pipeline), random_(seed) {
+      : pipeline_(pipeline), random_(seed), step_cost_(pipeline.consumer_cv, 0, seed) {
     const size_t n = pipeline.stages.size();
     for (size_t s = 0; s < n; ++s) {
       const SimulatedStage& stage = pipeline.stages[s];
       counters_.operators.emplace_back(stage.operators.size());
+      std::vector<SimulatedCost>& costs = costs_.emplace_back();
+      for (const SimulatedOperator& op : stage.operators) {
+        costs.emplace_back(op.cv, op.slow, seed + 1000 * (s + 1) + costs.size() + 1);
+      }
       Queue& queue = queues_.emplace_back();
       queue.capacity = std::max(1, stage.queue_capacity);
       queue.ordered = stage.ordered;
@@ -179,6 +190,7 @@ class Simulation {
     counters_.time_s = now_;
   }
   void Settle(size_t i) {
+    if constexpr (!kCounts) return;
     Queue& queue = queues_[i];
     const double elapsed = now_ - queue.since_s;
     SimulatedCounters::QueueTimes& times = counters_.queues[i];
@@ -202,6 +214,11 @@ class Simulation {
       thread.phase = WorkPhase::kTake;
       return;
     }
+    if constexpr (kCounts) CountSegment(thread, elapsed);
+    thread.phase = static_cast<WorkPhase>(static_cast<int>(thread.phase) + 1);
+  }
+
+  void CountSegment(const Thread& thread, double elapsed) {
     SimulatedCounters::OperatorTimes& times = Times(thread);
     switch (thread.phase) {
       case WorkPhase::kCpu:
@@ -215,7 +232,6 @@ class Simulation {
     if (thread.phase == WorkPhase::kHeldCpu || thread.phase == WorkPhase::kHeldBlocked) {
       counters_.resources[static_cast<size_t>(Current(thread).resource)].hold_s += elapsed;
     }
-    thread.phase = static_cast<WorkPhase>(static_cast<int>(thread.phase) + 1);
   }
 
   // Takes `thread`, and all that it sets free, through their programs until they must wait or work.
@@ -260,7 +276,8 @@ class Simulation {
     if (IsConsumer(thread)) {
       if (thread.phase == WorkPhase::kTake) {
         if (!Take(index)) return false;
-        thread.scale = random_.LogNormal(1, pipeline_.consumer_cv);
+        thread.scale = kCounts ? step_cost_.Draw(&random_)
+                               : step_cost_.Draw(static_cast<uint64_t>(counters_.steps));
         thread.phase = WorkPhase::kCpu;
       }
       if (thread.phase == WorkPhase::kCpu && !StartCpu(index, pipeline_.consumer_cpu_s))
@@ -271,7 +288,7 @@ class Simulation {
       case WorkPhase::kTake:
         if (!Take(index)) return false;
         thread.operator_index = 0;
-        thread.scale = Draw(Current(thread));
+        thread.scale = DrawOf(thread);
         thread.phase = WorkPhase::kCpu;
         return true;
       case WorkPhase::kCpu:
@@ -279,7 +296,9 @@ class Simulation {
       case WorkPhase::kBlocked:
         return StartTimer(index, Current(thread).blocked_s * thread.scale);
       case WorkPhase::kAcquire:
-        return Acquire(index);
+        if (Current(thread).resource >= 0) return Acquire(index);
+        thread.phase = WorkPhase::kRelease;
+        return true;
       case WorkPhase::kHeldCpu:
         return StartCpu(index, Current(thread).held_cpu_s * thread.scale);
       case WorkPhase::kHeldBlocked:
@@ -289,7 +308,7 @@ class Simulation {
         ++Times(thread).completions;
         if (thread.operator_index + 1 < pipeline_.stages[thread.stage].operators.size()) {
           ++thread.operator_index;
-          thread.scale = Draw(Current(thread));
+          thread.scale = DrawOf(thread);
           thread.phase = WorkPhase::kCpu;
         } else {
           thread.emits = emits_[thread.stage].Next();
@@ -304,15 +323,9 @@ class Simulation {
     return false;
   }
 
-  // The cost of a firing, of mean 1.
-  double Draw(const SimulatedOperator& op) {
-    if (op.slow > 0 && op.cv > 0) {
-      const double fast = 1 - op.cv * std::sqrt(op.slow / (1 - op.slow));
-      if (fast > 0) {
-        return random_.Uniform() < op.slow ? 1 + op.cv * std::sqrt((1 - op.slow) / op.slow) : fast;
-      }
-    }
-    return random_.LogNormal(1, op.cv);
+  double DrawOf(const Thread& thread) {
+    const SimulatedCost& cost = costs_[thread.stage][thread.operator_index];
+    return kCounts ? cost.Draw(&random_) : cost.Draw(thread.firing);
   }
 
   void BeginWait(Thread* thread) {
@@ -400,7 +413,7 @@ class Simulation {
         ++queue.level;
         WakeTakers(&queue, 1);
       } else {
-        ++queue.held[thread.firing];
+        ++EarlyOf(&queue, thread.firing)->elements;
       }
     }
     if (thread.waiting) {
@@ -411,26 +424,29 @@ class Simulation {
     return true;
   }
 
+  static Early* EarlyOf(Queue* queue, uint64_t firing) {
+    const size_t ahead = static_cast<size_t>(firing - queue->due);
+    if (queue->early.size() <= ahead) queue->early.resize(ahead + 1);
+    return &queue->early[ahead];
+  }
+
   void FinishFiring(Queue* queue, uint64_t firing) {
-    queue->finished.insert(firing);
+    EarlyOf(queue, firing)->finished = true;
     if (firing != queue->due) return;
-    while (queue->finished.erase(queue->due) > 0) {
+    while (!queue->early.empty() && queue->early.front().finished) {
       ++queue->due;
-      const auto held = queue->held.find(queue->due);
-      if (held == queue->held.end()) continue;
-      queue->level += held->second;
-      WakeTakers(queue, held->second);
-      queue->held.erase(held);
+      queue->early.pop_front();
+      if (queue->early.empty()) break;
+      Early& next = queue->early.front();
+      queue->level += next.elements;
+      WakeTakers(queue, next.elements);
+      next.elements = 0;
     }
     WakePutters(queue);
   }
 
   bool Acquire(size_t index) {
     Thread& thread = threads_[index];
-    if (Current(thread).resource < 0) {
-      thread.phase = WorkPhase::kRelease;
-      return true;
-    }
     const size_t number = static_cast<size_t>(Current(thread).resource);
     if (resources_[number].free == 0) {
       thread.since_s = now_;
@@ -464,6 +480,8 @@ class Simulation {
 
   const SimulatedPipeline& pipeline_;
   Random random_;
+  SimulatedCost step_cost_;
+  std::vector<std::vector<SimulatedCost>> costs_;  // by stage, by operator
   double now_ = 0, virtual_ = 0;
   Heap timers_, cpu_;
   std::vector<Thread> threads_;
@@ -479,12 +497,37 @@ class Simulation {
   SimulatedCounters counters_;
 };
 
+// The same work in fewer operators: what a firing does one after another without a shared resource
+// is one operator, whose cost varies as their sum does.
+SimulatedPipeline Fused(const SimulatedPipeline& pipeline) {
+  SimulatedPipeline fused = pipeline;
+  for (SimulatedStage& stage : fused.stages) {
+    std::vector<SimulatedOperator> operators;
+    for (const SimulatedOperator& op : stage.operators) {
+      const bool fuses = !operators.empty() && operators.back().resource < 0 && op.resource < 0;
+      if (!fuses) {
+        operators.push_back(op);
+        continue;
+      }
+      SimulatedOperator& last = operators.back();
+      const double before_s = last.cpu_s + last.blocked_s, added_s = op.cpu_s + op.blocked_s;
+      const double sum_s = before_s + added_s;
+      if (sum_s > 0) last.cv = std::hypot(last.cv * before_s, op.cv * added_s) / sum_s;
+      last.cpu_s += op.cpu_s;
+      last.blocked_s += op.blocked_s;
+      last.slow = std::max(last.slow, op.slow);
+    }
+    stage.operators = std::move(operators);
+  }
+  return fused;
+}
+
 }  // namespace
 
 SimulatedCounters Simulate(const SimulatedPipeline& pipeline, double duration_s, int64_t max_steps,
                            uint64_t seed, double period_s,
                            const std::function<void(const SimulatedCounters&)>& snapshot) {
-  return Simulation(pipeline, seed).Run(duration_s, max_steps, period_s, snapshot);
+  return Simulation<true>(pipeline, seed).Run(duration_s, max_steps, period_s, snapshot);
 }
 
 std::optional<double> SimulatedRate(const SimulatedPipeline& pipeline, int64_t steps, uint64_t seed,
@@ -499,7 +542,8 @@ std::optional<double> SimulatedRate(const SimulatedPipeline& pipeline, int64_t s
   if (work_s <= 0) return kNever;
   const double limit_s = work_s * static_cast<double>(steps) * 50;
   const int64_t first = std::max<int64_t>(1, steps / 5);
-  Simulation simulation(pipeline, seed);
+  const SimulatedPipeline fused = Fused(pipeline);
+  Simulation<false> simulation(fused, seed);
   simulation.Mark(first);
   const int64_t given = moves != nullptr ? std::min(*moves, most) : most;
   int64_t left = given;

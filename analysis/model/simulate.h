@@ -94,10 +94,12 @@ SimulatedCounters Simulate(const SimulatedPipeline& pipeline, double duration_s,
                            uint64_t seed, double period_s = 0,
                            const std::function<void(const SimulatedCounters&)>& snapshot = {});
 
-// Steps per second of a simulation of `steps` steps, without the first fifth. Each move of a thread
-// uses up one of `*moves` (if given) and of `most`; when either runs out the simulation ends with
-// fewer steps, so no figures in a store can make it run for ever. Empty if it ended within the
-// first fifth.
+// Steps per second of a simulation of `steps` steps, without the first fifth. Each firing has its
+// cost, whatever else happens, so that two pipelines that differ in one thing are compared by it;
+// operators of a stage without a resource are simulated as one, which varies as their sum. Each
+// move of a thread uses up one of `*moves` (if given) and of `most`; when either runs out the
+// simulation ends with fewer steps, so no figures in a store can make it run for ever. Empty if it
+// ended within the first fifth.
 std::optional<double> SimulatedRate(const SimulatedPipeline& pipeline, int64_t steps, uint64_t seed,
                                     int64_t* moves = nullptr, int64_t most = INT64_MAX);
 

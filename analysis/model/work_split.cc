@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <functional>
 
-#include "analysis/model/bootstrap_demands.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 namespace {
 
-constexpr size_t kSplitDraws = 100;
-constexpr uint64_t kSplitSeed = 20240614;
 constexpr const char* kNotSplit = "CPU time was not split from waiting";
 
 using Measure = std::function<double(const Demands&)>;
@@ -24,8 +21,7 @@ double CpuOf(const Demands& demands, const std::vector<size_t>& operators) {
 
 class Splitter {
  public:
-  explicit Splitter(const PipelineModel& model)
-      : model_(model), draws_(BootstrapDemands(model, kSplitDraws, kSplitSeed)) {}
+  explicit Splitter(const PipelineModel& model) : model_(model), draws_(model.Bootstrap()) {}
 
   WorkShare Share(std::string name, OperatorClass cls, const Measure& part, const Measure& whole,
                   double busy_s) const {
@@ -66,7 +62,7 @@ class Splitter {
   }
 
   const PipelineModel& model_;
-  std::vector<Demands> draws_;
+  const std::vector<Demands>& draws_;
 };
 
 std::vector<std::vector<size_t>> ByClass(const PipelineModel& model) {
@@ -190,7 +186,7 @@ CpuToConsumer CpuToConsumerOf(const PipelineModel& model) {
     return cpu;
   }
   std::vector<double> wanted;
-  for (const Demands& draw : BootstrapDemands(model, kSplitDraws, kSplitSeed)) {
+  for (const Demands& draw : model.Bootstrap()) {
     if (draw.consumer_s > 0) wanted.push_back(draw.cpu_s / draw.consumer_s);
   }
   cpu.cores_wanted = Quantity::Of(now.cpu_s / now.consumer_s, Unit::kCores, Source::kEstimate);

@@ -33,15 +33,15 @@ Search::Search(const PipelineModel& model, const Predictor& predictor, const std
 
 void Search::Run(const Settings& start, const Settings& current) {
   plan_ = start;
-  rate_ = RateOf(start);
+  rate_ = predictor_.Rate({start, scales_});
   Undo(current);
   Deepen();
   Climb();
   Undo(current);
 }
 
-double Search::RateOf(const Settings& settings) const {
-  return predictor_.Rate({settings, scales_});
+double Search::RateOver(const Settings& settings, double floor) const {
+  return predictor_.RateOver({settings, scales_}, floor);
 }
 
 // As long as all changes that are taken back lose little together.
@@ -53,7 +53,7 @@ void Search::Undo(const Settings& current) {
       (without.*member)[s] = (current.*member)[s];
       if ((without.*member)[s] == (plan_.*member)[s]) continue;
       if (!fits_(without) || !WithinMost(most_, without)) continue;
-      const double rate = RateOf(without);
+      const double rate = RateOver(without, needed);
       if (rate < needed) continue;
       plan_ = without;
       rate_ = rate;
@@ -73,8 +73,9 @@ void Search::Deepen() {
     }
     deeper = trial;
   }
-  const double rate = RateOf(deeper);
-  if (rate < rate_ * (1 + kWorthwhileGain / 2)) return;
+  const double needed = rate_ * (1 + kWorthwhileGain / 2);
+  const double rate = RateOver(deeper, needed);
+  if (rate < needed) return;
   plan_ = deeper;
   rate_ = rate;
 }
@@ -85,7 +86,7 @@ void Search::Climb() {
     Settings best = plan_;
     double most = rate_ * (1 + kWorthwhileGain / 2);
     for (const Settings& step : Steps()) {
-      const double rate = RateOf(step);
+      const double rate = RateOver(step, most);
       if (rate <= most) continue;
       most = rate;
       best = step;

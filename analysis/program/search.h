@@ -35,7 +35,7 @@ class Search {
   void Undo(const Settings& current);
   void Deepen();
   void Climb();
-  double RateOf(const Settings& settings) const;
+  double RateOver(const Settings& settings, double floor) const;
   int Places(size_t s) const;
   void AddSteps(size_t s, std::vector<std::pair<double, Settings>>* steps) const;
   std::vector<Settings> Steps() const;

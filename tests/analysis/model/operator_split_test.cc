@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "analysis/model/bootstrap_demands.h"
 #include "analysis/model/bottleneck.h"
 #include "tests/analysis/synthetic_run.h"
 
@@ -79,7 +78,7 @@ TEST(OperatorSplit, DrawsReachOverTheBoundsAndAddUp) {
   const RunView run = Hidden();
   const PipelineModel model(run);
   double least = 1, most = 0;
-  for (const Demands& draw : BootstrapDemands(model, 400, 1)) {
+  for (const Demands& draw : model.Bootstrap()) {
     const double read = draw.operators[0].cpu_s, decode = draw.operators[1].cpu_s;
     least = std::min(least, decode);
     most = std::max(most, decode);
