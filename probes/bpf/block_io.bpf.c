@@ -90,6 +90,18 @@ struct bucket_value {
 HR_OUTPUT(buckets, bucket_key, bucket_value, 8192);
 __u64 lost_histogram_entries_count = 0;
 
+/* Size and latency of one request together: which sizes are slow. */
+struct pair_key {
+  __u32 tgid, word;
+  __u32 device;
+  enum hr_direction direction;
+  __u32 size_bucket, latency_bucket; /* floor(log2) of bytes and of ns */
+};
+struct pair_value {
+  __u64 requests_count;
+};
+HR_OUTPUT(pairs, pair_key, pair_value, 8192);
+
 struct device_key {
   __u32 device;
 };
@@ -141,6 +153,20 @@ static __always_inline struct bucket_value* bucket_of(struct request_key* owner,
   key.bucket = hr_log2(amount);
   struct bucket_value zero = {};
   return HR_VALUE(&buckets, &key, &zero, &lost_histogram_entries_count);
+}
+
+static __noinline int count_pair(struct request_key* owner, __u64 bytes, __u64 latency_ns) {
+  struct pair_key key = {};
+  key.tgid = owner->tgid;
+  key.word = owner->word;
+  key.device = owner->device;
+  key.direction = owner->direction;
+  key.size_bucket = hr_log2(bytes);
+  key.latency_bucket = hr_log2(latency_ns);
+  struct pair_value zero = {};
+  struct pair_value* value = HR_VALUE(&pairs, &key, &zero, &lost_histogram_entries_count);
+  if (value) __sync_fetch_and_add(&value->requests_count, 1);
+  return 0;
 }
 
 /* Where the request lies relative to the one before it on the device. */
@@ -277,6 +303,7 @@ int BPF_PROG(on_complete, struct request* request, int error, unsigned int bytes
   if (done.done_bytes) {
     bucket = bucket_of(&done.owner, done.done_bytes);
     if (bucket) __sync_fetch_and_add(&bucket->size_count, 1);
+    count_pair(&done.owner, done.done_bytes, latency_ns);
   }
   return 0;
 }

@@ -69,6 +69,17 @@ struct latency_value {
 HR_OUTPUT(latencies, latency_key, latency_value, 8192);
 __u64 lost_histogram_entries_count = 0;
 
+/* Bytes and duration of one read call together; a call that returned none has no size. */
+struct pair_key {
+  __u32 tgid, word;
+  __u32 device;
+  __u32 size_bucket, latency_bucket; /* floor(log2) of bytes and of ns */
+};
+struct pair_value {
+  __u64 calls_count;
+};
+HR_OUTPUT(pairs, pair_key, pair_value, 8192);
+
 static __always_inline int call_of(long number) {
 #if defined(__TARGET_ARCH_x86)
   switch (number) {
@@ -158,6 +169,19 @@ int BPF_PROG(on_enter, struct pt_regs* registers, long number) {
   return 0;
 }
 
+static __noinline int count_pair(struct latency_key* call, __u64 bytes) {
+  struct pair_key key = {};
+  key.tgid = call->tgid;
+  key.word = call->word;
+  key.device = call->device;
+  key.size_bucket = hr_log2(bytes);
+  key.latency_bucket = call->bucket;
+  struct pair_value zero = {};
+  struct pair_value* value = HR_VALUE(&pairs, &key, &zero, &lost_histogram_entries_count);
+  if (value) __sync_fetch_and_add(&value->calls_count, 1);
+  return 0;
+}
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_exit, struct pt_regs* registers, long result) {
   __u64 id = bpf_get_current_pid_tgid();
@@ -194,6 +218,7 @@ int BPF_PROG(on_exit, struct pt_regs* registers, long result) {
   struct latency_value* count =
       HR_VALUE(&latencies, &latency, &none, &lost_histogram_entries_count);
   if (count) __sync_fetch_and_add(&count->calls_count, 1);
+  if (result > 0 && !latency.writes) count_pair(&latency, result);
   return 0;
 }
 

@@ -295,6 +295,13 @@ Measurement OfOperator(const Record& key) {
   return m;
 }
 
+int64_t SizeLatencyBucket(const Record& key) {
+  const auto bucket = [&](const char* member) {
+    return static_cast<int64_t>(std::min<uint64_t>(key.Number(member), 62));
+  };
+  return 64 * bucket("size_bucket") + bucket("latency_bucket");
+}
+
 std::string ThreadGroupName(std::string_view comm) {
   size_t end = comm.size();
   while (end > 0 && std::isdigit(static_cast<unsigned char>(comm[end - 1]))) --end;

@@ -50,6 +50,10 @@ Word TakeApart(uint32_t word);
 // names by its members `tgid` and `word`.
 Measurement OfOperator(const Record& key);
 
+// Both buckets of a joint histogram in one label: 64 times the key's `size_bucket` plus its
+// `latency_bucket`, each a binary logarithm below 64.
+int64_t SizeLatencyBucket(const Record& key);
+
 // The common name of a group of threads: the thread's name without digits at its end and one
 // separator before them.
 std::string ThreadGroupName(std::string_view comm);

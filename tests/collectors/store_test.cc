@@ -484,6 +484,7 @@ TEST_F(Store, PurposeViewsPickTheirMetrics) {
   add("block_bytes", "bytes", 0, "sda", "read", {}, 4096);
   add("block_latency_ns", "ns", 0, "sda", "read", {}, 400);
   add("block_latency_count", "count", 0, "sda", "read", 64, 4);
+  add("block_size_latency_count", "count", 0, "sda", "read", 64 * 12 + 17, 4);
   add("socket_received_bytes", "bytes", {}, "a:1>b:2", "", {}, 55);
   add("instructions_count", "count", 0, "", "", {}, 123);
   store.Append(run, {Interval(0, kSecond)}, batch);
@@ -501,6 +502,9 @@ TEST_F(Store, PurposeViewsPickTheirMetrics) {
             "sda|read|op0|4|4096|1024|100|");
   EXPECT_EQ(Row("SELECT metric, bucket, events_count FROM io_histogram"),
             "block_latency_count|64|4");
+  EXPECT_EQ(Row("SELECT device, direction, operator, size_bytes, latency_ns, events_count FROM "
+                "io_size_latency"),
+            "sda|read|op0|4096|131072|4");
   EXPECT_EQ(Row("SELECT socket, received_bytes, sent_bytes FROM network_summary"), "a:1>b:2|55|");
   EXPECT_EQ(Row("SELECT metric, operator, value FROM counter_summary"),
             "instructions_count|op0|123");

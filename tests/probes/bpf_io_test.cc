@@ -223,6 +223,20 @@ TEST_F(BpfIo, BlockRequestsReachTheOperatorThatReads) {
     EXPECT_LE(seen.Sum("block_latency_count", operators_[i], "read"),
               seen.Sum("block_requests_count", operators_[i], "read"));
   }
+  // Of a completed request the size and the latency are known together, and say what each says
+  // alone.
+  std::map<int64_t, double> sizes, latencies, joint_sizes, joint_latencies;
+  for (const auto& [key, value] : seen.values) {
+    const auto& [metric, labels] = key;
+    if (!labels.bucket || labels.cause != "read") continue;
+    if (metric == "block_size_count") sizes[*labels.bucket] += value;
+    if (metric == "block_latency_count") latencies[*labels.bucket] += value;
+    if (metric != "block_size_latency_count") continue;
+    joint_sizes[int64_t{1} << (*labels.bucket / 64)] += value;
+    joint_latencies[int64_t{1} << (*labels.bucket % 64)] += value;
+  }
+  EXPECT_EQ(joint_sizes, sizes);
+  EXPECT_EQ(joint_latencies, latencies);
   EXPECT_LE(seen.All("block_sequential_count"), seen.All("block_requests_count"));
   EXPECT_GT(seen.All("block_gap_count"), 0);
   bool named = false;

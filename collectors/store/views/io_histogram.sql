@@ -13,4 +13,6 @@ CREATE VIEW io_histogram AS SELECT
   thread,
   bucket,        -- lower bound of a power-of-two bucket
   CAST(value AS INTEGER) AS events_count
-FROM measurement_summary WHERE bucket IS NOT NULL;
+FROM measurement_summary
+-- What has two buckets is in io_size_latency.
+WHERE bucket IS NOT NULL AND metric NOT IN ('block_size_latency_count', 'file_read_size_latency_count');
