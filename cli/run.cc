@@ -22,6 +22,7 @@
 #include "dashboards/terminal/progress.h"
 #include "experiments/device_cost.h"
 #include "experiments/interrupt.h"
+#include "experiments/layout_record.h"
 #include "experiments/plan_file.h"
 #include "experiments/recorded_pipeline.h"
 #include "experiments/run_conditions.h"
@@ -197,9 +198,11 @@ void SayConditions(const RunOptions& options, const collectors::RunConditions& c
 
 // What a sample of the table says, for the report of the run.
 void StoreSamples(const RunOptions& options, const Pipeline& pipeline, int64_t run_id) {
+  const auto stop = [] { return experiments::Interrupted(); };
+  collectors::RunStore(options.database)
+      .SetLayout(run_id, experiments::ReadLayout(pipeline.spec(), stop));
   if (!pipeline.progress().locked_columns.empty()) return;
-  const std::vector<collectors::RunFact> facts =
-      experiments::TakeRunSamples(pipeline.spec(), [] { return experiments::Interrupted(); });
+  const std::vector<collectors::RunFact> facts = experiments::TakeRunSamples(pipeline.spec(), stop);
   if (!facts.empty()) collectors::RunStore(options.database).SetFacts(run_id, facts);
 }
 

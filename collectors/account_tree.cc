@@ -30,6 +30,7 @@ void AddSteps(StepSample* sum, const StepSample& s) {
   if (s.first_ns) sum->first_ns = std::min(sum->first_ns.value_or(*s.first_ns), *s.first_ns);
   if (s.last_ns) sum->last_ns = std::max(sum->last_ns.value_or(*s.last_ns), *s.last_ns);
   sum->durations_ns.insert(sum->durations_ns.end(), s.durations_ns.begin(), s.durations_ns.end());
+  sum->records.insert(sum->records.end(), s.records.begin(), s.records.end());
 }
 
 // Where `pid` has its segment mapped; 0 if that is not to be seen.

@@ -11,7 +11,8 @@ size_t Bytes(const IntervalSample& s) {
   return sizeof s + s.stages.size() * sizeof(StageSample) +
          s.operators.size() * sizeof(OperatorSample) + s.queues.size() * sizeof(QueueSample) +
          s.resources.size() * sizeof(ResourceSample) +
-         s.steps.durations_ns.size() * sizeof(int64_t);
+         s.steps.durations_ns.size() * sizeof(int64_t) +
+         s.steps.records.size() * sizeof(StepRecord);
 }
 
 }  // namespace
@@ -52,6 +53,7 @@ void FlightRecorder::Add(IntervalSample sample, const std::optional<std::string>
 }
 
 void FlightRecorder::ToCoarse(IntervalSample sample) {
+  sample.steps.records = {};  // single steps are detail
   if (coarse_) {
     Extend(&*coarse_, sample);
   } else {

@@ -305,6 +305,7 @@ void Sampler::SampleSteps(const SegmentSnapshot& snapshot, IntervalSample* out) 
     steps.first_ns = std::min(steps.first_ns.value_or(begin), begin);
     steps.last_ns = std::max(steps.last_ns.value_or(end), end);
     steps.durations_ns.push_back(step.wait_ns + step.compute_ns);
+    steps.records.push_back({end, step.wait_ns, step.compute_ns, step.rows});
   }
 }
 

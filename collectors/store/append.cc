@@ -144,6 +144,7 @@ void RunStore::AppendSteps(int64_t run_id, const IntervalSample& t, AppendPart p
           .Run();
     }
   }
+  if (part == AppendPart::kDetail) AppendStepRecords(run_id, t);
   if (!WritesTotals(part) || t.steps.steps == 0) return;
   Prepared(
       "INSERT INTO steps VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET "
@@ -169,6 +170,21 @@ void RunStore::AppendSteps(int64_t run_id, const IntervalSample& t, AppendPart p
   }
 }
 
+void RunStore::AppendStepRecords(int64_t run_id, const IntervalSample& t) {
+  int64_t index = 0;
+  for (const StepRecord& step : t.steps.records) {
+    Prepared("INSERT INTO step_records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
+        .Bind(run_id)
+        .Bind(t.start_ns)
+        .Bind(index++)
+        .Bind(step.end_ns)
+        .Bind(step.wait_ns)
+        .Bind(step.compute_ns)
+        .Bind(step.rows)
+        .Run();
+  }
+}
+
 void RunStore::SetDetailRange(int64_t run_id, const DetailRange& range) {
   Prepared("INSERT OR REPLACE INTO detail_ranges VALUES (?1, ?2, ?3, ?4)")
       .Bind(run_id)
@@ -187,6 +203,12 @@ void RunStore::ReleaseDetailRange(int64_t run_id, const DetailRange& range) {
       .Bind(range.start_ns)
       .Bind(range.end_ns)
       .Bind(kKeptDetail)
+      .Run();
+  // Single steps are detail alone.
+  Prepared("DELETE FROM step_records WHERE run_id = ?1 AND start_ns >= ?2 AND start_ns < ?3")
+      .Bind(run_id)
+      .Bind(range.start_ns)
+      .Bind(range.end_ns)
       .Run();
   Prepared("DELETE FROM detail_ranges WHERE run_id = ?1 AND start_ns = ?2")
       .Bind(run_id)

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
+#include "base/error.h"
 #include "collectors/store/columns.h"
 #include "collectors/store/find_run.h"
 #include "collectors/store/store.h"
@@ -159,6 +161,20 @@ void RunStore::SetFacts(int64_t run_id, const std::vector<RunFact>& facts) {
         .Run();
   }
   transaction.Commit();
+}
+
+int64_t RunStore::AddMark(int64_t run_id, const std::string& text) {
+  Statement run(database_,
+                "SELECT started_realtime_ns FROM runs WHERE run_id = ?1 AND state = 'recording'");
+  if (!run.Bind(run_id).Step())
+    throw Error(ExitCode::kUsage, "a mark is of a moment of a recording, and this run has ended");
+  const int64_t at_ns = std::max<int64_t>(0, RealtimeNs() - run.integer(0));
+  Prepared("INSERT OR REPLACE INTO run_marks (run_id, at_ns, text) VALUES (?1, ?2, ?3)")
+      .Bind(run_id)
+      .Bind(at_ns)
+      .Bind(std::string_view(text))
+      .Run();
+  return at_ns;
 }
 
 void RunStore::AddStoreProbe(int64_t run_id, StoreProbeSample probe) {

@@ -164,6 +164,35 @@ struct StoreProbeSample {
   int64_t start_realtime_ns = 0;  // taken for start_ns
 };
 
+// Where everything is in the table that a run read (columns of views layout_summary, layout_stripe,
+// layout_stream and layout_read). Stripes are numbered over all files.
+struct LayoutStripeRow {
+  int64_t stripe_index = 0;
+  std::string file;
+  int64_t offset_bytes = 0, stored_bytes = 0, rows_count = 0;
+  int64_t streams_count = 0, wanted_streams_count = 0;
+  int64_t wanted_bytes = 0, over_read_bytes = 0, reads_count = 0;
+};
+struct LayoutStreamRow {
+  int64_t stripe_index = 0, offset_bytes = 0, stored_bytes = 0;
+  std::string area;  // index, data, none
+  std::string column_name, feature_key;
+  int64_t streams_count = 0, wanted_bytes = 0, over_read_bytes = 0;
+};
+struct LayoutReadRow {
+  int64_t stripe_index = 0, offset_bytes = 0, read_bytes = 0, wanted_bytes = 0;
+};
+struct LayoutRows {
+  std::string reason;  // why nothing of what follows is known; empty: it is
+  int64_t gap_bytes = 0, most_read_bytes = 0;
+  bool whole_stripes = false;
+  int64_t files_count = 0, file_bytes = 0, stripes_count = 0;
+  int64_t features_count = 0, columns_count = 0;
+  std::vector<LayoutStripeRow> stripes;
+  std::vector<LayoutStreamRow> streams;
+  std::vector<LayoutReadRow> reads;
+};
+
 class RunStore {
  public:
   // Opens or creates the database, migrates it to this version, recreates the views, and marks as
@@ -224,6 +253,11 @@ class RunStore {
   // transaction.
   void SetFacts(int64_t run_id, const std::vector<RunFact>& facts);
   void AddStoreProbe(int64_t run_id, StoreProbeSample probe);
+  // Marks this moment of a run that is being recorded. Returns the time since the run began. Throws
+  // Error kUsage where it is no longer recorded.
+  int64_t AddMark(int64_t run_id, const std::string& text);
+  // Sets the layout of the run's table, in place of what was set before, in one transaction.
+  void SetLayout(int64_t run_id, const LayoutRows& layout);
   // Copies one run into a new database at `path`, which must not exist.
   void CopyRun(int64_t run_id, const std::string& path);
 
@@ -258,6 +292,7 @@ class RunStore {
   void MergeRows(const std::string& table, const std::string& key, const std::string& columns,
                  const std::string& sums, int64_t run_id);
   void AppendOperatorTotals(int64_t run_id, const std::vector<IntervalSample>& intervals);
+  void AppendStepRecords(int64_t run_id, const IntervalSample& t);
   void AppendSteps(int64_t run_id, const IntervalSample& t, AppendPart part);
 
   Database database_;

@@ -25,6 +25,7 @@ IntervalSample Tick(int64_t number, int operators = 1) {
     t.operators.push_back(o);
   }
   t.steps.steps = 1;
+  t.steps.records = {{t.start_ns + kMs, kMs / 2, kMs / 2, 64}};
   return t;
 }
 
@@ -81,7 +82,12 @@ TEST(FlightRecorder, KeepsDetailBeforeAndAfterTheTrigger) {
   EXPECT_NEAR(static_cast<double>(stored.ranges[0].start_ns), 13e9, 0.11e9);
   EXPECT_NEAR(static_cast<double>(stored.ranges[0].end_ns), 17.1e9, 0.11e9);
   EXPECT_NEAR(static_cast<double>(stored.detail.size()), 41, 2);
-  for (const IntervalSample& s : stored.detail) EXPECT_EQ(s.duration_ns, kTick);
+  for (const IntervalSample& s : stored.detail) {
+    EXPECT_EQ(s.duration_ns, kTick);
+    ASSERT_EQ(s.steps.records.size(), 1u) << "single steps are detail";
+    EXPECT_EQ(s.steps.records[0].end_ns, s.start_ns + kMs);
+  }
+  for (const IntervalSample& s : stored.coarse) EXPECT_TRUE(s.steps.records.empty());
   EXPECT_EQ(stored.Busy(), 300 * 301 / 2) << "nothing twice, nothing lost";
 }
 
