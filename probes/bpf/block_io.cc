@@ -72,15 +72,14 @@ class BlockIoProbe final : public Probe {
             if (m.value > 0) out.Add(m);
           }
         });
-    ended_.ForEach(program_, "pairs", sink,
-                   [&](const Record& key, const Record& value, Sink& out) {
-                     Measurement m = About(key);
-                     m.course = false;
-                     m.metric = "block_size_latency_count";
-                     m.labels.bucket = SizeLatencyBucket(key);
-                     m.value = static_cast<double>(value.Number("requests_count"));
-                     out.Add(m);
-                   });
+    ended_.ForEach(program_, "pairs", sink, [&](const Record& key, const Record& value, Sink& out) {
+      Measurement m = About(key);
+      m.course = false;
+      m.metric = "block_size_latency_count";
+      m.labels.bucket = SizeLatencyBucket(key);
+      m.value = static_cast<double>(value.Number("requests_count"));
+      out.Add(m);
+    });
   }
 
   void ReadDevices(Sink& sink) {

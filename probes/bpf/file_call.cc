@@ -61,16 +61,15 @@ class FileCallProbe final : public Probe {
           m.value = static_cast<double>(value.Number("calls_count"));
           out.Add(m);
         });
-    ended_.ForEach(program_, "pairs", sink,
-                   [&](const Record& key, const Record& value, Sink& out) {
-                     Measurement m = OfOperator(key);
-                     m.course = false;
-                     m.metric = "file_read_size_latency_count";
-                     m.labels.cause = Service(key);
-                     m.labels.bucket = SizeLatencyBucket(key);
-                     m.value = static_cast<double>(value.Number("calls_count"));
-                     out.Add(m);
-                   });
+    ended_.ForEach(program_, "pairs", sink, [&](const Record& key, const Record& value, Sink& out) {
+      Measurement m = OfOperator(key);
+      m.course = false;
+      m.metric = "file_read_size_latency_count";
+      m.labels.cause = Service(key);
+      m.labels.bucket = SizeLatencyBucket(key);
+      m.value = static_cast<double>(value.Number("calls_count"));
+      out.Add(m);
+    });
     program_.ReportLosses(sink);
   }
 
