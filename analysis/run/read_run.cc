@@ -217,11 +217,13 @@ void ReadSummaries(RunDatabase& database, int64_t id, RunView* view) {
 // The interval views, joined into windows by their start.
 class Windows {
  public:
-  explicit Windows(RunView* view) : view_(view) {}
+  explicit Windows(RunView* view) : view_(view), last_(windows_.end()) {}
 
   WindowRow& At(const ViewRow& row) {
     const int64_t start = row.Number("start_ns");
-    auto [it, added] = windows_.try_emplace(start);
+    if (last_ != windows_.end() && last_->first == start) return last_->second;
+    const auto [it, added] = windows_.try_emplace(start);
+    last_ = it;
     WindowRow& window = it->second;
     if (added) {
       window.start_ns = start;
@@ -245,6 +247,7 @@ class Windows {
  private:
   RunView* view_;
   std::map<int64_t, WindowRow> windows_;
+  std::map<int64_t, WindowRow>::iterator last_;  // rows of an interval come one after another
 };
 
 // The index of the entity of that name, or nothing.
@@ -260,13 +263,16 @@ void ReadWindows(RunDatabase& database, int64_t id, RunView* view) {
   Windows windows(view);
   database.EachOf("step_interval", id, "",
                   [&](const ViewRow& row) { windows.At(row).steps = ReadStepCounters(row); });
+  size_t next_operator = 0;  // most often they come in their order
   database.EachOf("operator_interval", id, "", [&](const ViewRow& row) {
     // Two stages may each have an operator of one name.
     const std::string name = row.Text("operator"), stage = row.Text("stage");
-    for (size_t i = 0; i < view->operators.size(); ++i) {
+    for (size_t tried = 0; tried < view->operators.size(); ++tried) {
+      const size_t i = (next_operator + tried) % view->operators.size();
       const OperatorRow& op = view->operators[i];
       if (op.name != name || (!stage.empty() && op.stage != stage)) continue;
       windows.At(row).operators[i] = ReadOperatorCounters(row);
+      next_operator = i + 1;
       break;
     }
   });

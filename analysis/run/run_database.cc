@@ -10,30 +10,40 @@
 
 namespace headrace::analysis {
 
-int ViewRow::Find(const std::string& name) const {
-  const auto it = columns_->find(name);
-  return it == columns_->end() ? -1 : it->second;
+int ViewRow::Find(std::string_view name) const {
+  const std::vector<std::string>& names = columns_->names;
+  for (size_t tried = 0; tried < names.size(); ++tried) {
+    const size_t i = (columns_->next + tried) % names.size();
+    if (names[i] != name) continue;
+    columns_->next = i + 1;
+    return static_cast<int>(i);
+  }
+  return -1;
 }
 
-bool ViewRow::Has(const std::string& name) const {
+int ViewRow::FindValue(std::string_view name) const {
   const int column = Find(name);
-  return column >= 0 && sqlite3_column_type(statement_, column) != SQLITE_NULL;
+  return column >= 0 && sqlite3_column_type(statement_, column) != SQLITE_NULL ? column : -1;
 }
 
-Count ViewRow::Integer(const std::string& name) const {
-  if (!Has(name)) return std::nullopt;
-  return sqlite3_column_int64(statement_, Find(name));
+Count ViewRow::Integer(std::string_view name) const {
+  const int column = FindValue(name);
+  if (column < 0) return std::nullopt;
+  return sqlite3_column_int64(statement_, column);
 }
 
-analysis::Real ViewRow::Real(const std::string& name) const {
-  if (!Has(name)) return std::nullopt;
-  return sqlite3_column_double(statement_, Find(name));
+analysis::Real ViewRow::Real(std::string_view name) const {
+  const int column = FindValue(name);
+  if (column < 0) return std::nullopt;
+  return sqlite3_column_double(statement_, column);
 }
 
-std::string ViewRow::Text(const std::string& name) const {
-  const int column = Find(name);
+std::string_view ViewRow::View(std::string_view name) const {
+  const int column = FindValue(name);
   const unsigned char* text = column < 0 ? nullptr : sqlite3_column_text(statement_, column);
-  return text == nullptr ? "" : reinterpret_cast<const char*>(text);
+  if (text == nullptr) return {};
+  return {reinterpret_cast<const char*>(text),
+          static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
 }
 
 RunDatabase::RunDatabase(const std::string& path)
@@ -44,9 +54,9 @@ void RunDatabase::Each(const std::string& sql, int64_t run_id, const Use& use) {
   if (database_.Prepare(sql, &prepared) != SQLITE_OK) Fail();
   const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(prepared, sqlite3_finalize);
   if (sqlite3_bind_parameter_count(prepared) > 0) sqlite3_bind_int64(prepared, 1, run_id);
-  std::map<std::string, int> columns;
+  ViewRow::Columns columns;
   for (int i = 0; i < sqlite3_column_count(prepared); ++i) {
-    columns[sqlite3_column_name(prepared, i)] = i;
+    columns.names.emplace_back(sqlite3_column_name(prepared, i));
   }
   int code;
   int64_t spent_ns = 0;

@@ -3,8 +3,9 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "analysis/run/run_view.h"
 #include "collectors/store/statement.h"
@@ -17,20 +18,27 @@ namespace headrace::analysis {
 // another program wrote need not have all. Valid during the visit only.
 class ViewRow {
  public:
-  ViewRow(sqlite3_stmt* statement, const std::map<std::string, int>* columns)
-      : statement_(statement), columns_(columns) {}
+  // The names of a statement's columns. Most readers ask for them in the order of the view.
+  struct Columns {
+    std::vector<std::string> names;
+    size_t next = 0;
+  };
+  ViewRow(sqlite3_stmt* statement, Columns* columns) : statement_(statement), columns_(columns) {}
 
-  Count Integer(const std::string& name) const;
-  int64_t Number(const std::string& name) const { return Integer(name).value_or(0); }
-  analysis::Real Real(const std::string& name) const;
-  std::string Text(const std::string& name) const;
+  Count Integer(std::string_view name) const;
+  int64_t Number(std::string_view name) const { return Integer(name).value_or(0); }
+  analysis::Real Real(std::string_view name) const;
+  std::string Text(std::string_view name) const { return std::string(View(name)); }
+  // Text that is good until the next row.
+  std::string_view View(std::string_view name) const;
   // Whether the view has the column, with a value.
-  bool Has(const std::string& name) const;
+  bool Has(std::string_view name) const { return FindValue(name) >= 0; }
 
  private:
-  int Find(const std::string& name) const;  // -1: none
+  int Find(std::string_view name) const;       // -1: none
+  int FindValue(std::string_view name) const;  // -1: none, or without a value
   sqlite3_stmt* statement_;
-  const std::map<std::string, int>* columns_;
+  Columns* columns_;
 };
 
 class RunDatabase {
