@@ -86,7 +86,8 @@ Json StepSeries(const std::vector<CourseWindow>& windows) {
           {"compute", std::move(compute)}, {"p50", std::move(p50)},   {"p99", std::move(p99)}};
 }
 
-// What happened at an instant: decisions of a tuner, and what made the flight recorder keep detail.
+// What happened at an instant: decisions of a tuner, what made the flight recorder keep detail, and
+// what somebody marked.
 Json Marks(const PageRun& page) {
   Json marks = Json::array();
   const auto add = [&](const collectors::SqlResult& result) {
@@ -102,6 +103,8 @@ Json Marks(const PageRun& page) {
       "SELECT start_ns, 'full detail: ' || reason FROM detail_range WHERE run_id = ?1 ORDER BY "
       "start_ns LIMIT 200",
       {page.id()}));
+  add(page.store().Query(
+      "SELECT at_ns, text FROM run_mark WHERE run_id = ?1 ORDER BY at_ns LIMIT 200", {page.id()}));
   return marks;
 }
 

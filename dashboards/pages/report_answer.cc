@@ -7,6 +7,7 @@
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "dashboards/json_number.h"
+#include "dashboards/pages/card_json.h"
 #include "dashboards/pages/page_run.h"
 #include "dashboards/render/render.h"
 #include "dashboards/report/first_page.h"
@@ -16,28 +17,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string ForRun(std::string sql, int64_t run_id) {
-  const std::string mark = "{run}";
-  for (size_t at = sql.find(mark); at != std::string::npos; at = sql.find(mark)) {
-    sql.replace(at, mark.size(), std::to_string(run_id));
-  }
-  return sql;
-}
-
 Json CardsJson(const LoadedRun& loaded) {
   Json cards = Json::object();
   for (const auto& [key, entry] : Registry<CardEntry>::Global().entries()) {
-    const Card card = entry.make(loaded);
-    Json out = {{"question", card.question}};
-    if (card.empty.empty()) {
-      out["answer"] = card.answer;
-    } else {
-      out["empty"] = card.empty;
-      out["command"] = card.command;
-    }
-    out["read"] = card.read;
-    if (!card.sql.empty()) out["sql"] = ForRun(card.sql, loaded.run.run.run_id);
-    cards[key] = std::move(out);
+    cards[key] = CardJson(entry.make(loaded), loaded.run.run.run_id);
   }
   return cards;
 }

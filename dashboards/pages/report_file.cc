@@ -51,8 +51,10 @@ std::string ReportFile(const std::string& database, std::shared_ptr<const Loaded
   for (const auto& [name, answer] : Registry<PageAnswer>::Global().entries()) {
     if (!answer.in_file) continue;
     const std::string path = fmt::format("/api/runs/{}/{}", id, name);
-    add(path, answer, {{{"file", "1"}, {"px", kFilePixels}}, ""});
-    if (name != "stacks") continue;
+    if (name != "stacks") {
+      add(path, answer, {{{"file", "1"}, {"px", kFilePixels}}, ""});
+      continue;
+    }
     for (const char* kind : {"cpu", "off_cpu", "waiting"}) {
       add(fmt::format("{}?kind={}", path, kind), answer, {{{"kind", kind}}, ""});
     }

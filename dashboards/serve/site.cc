@@ -83,6 +83,16 @@ HttpResponse Asset(const HttpRequest& request, std::string_view text, const char
   return response;
 }
 
+// The run that an answer compares with, whose state changes the answer too.
+std::optional<int64_t> OtherRunOf(const PageQuery& query) {
+  const std::string text = query.Text("with", "");
+  int64_t id = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (text.empty() || error != std::errc() || rest != text.data() + text.size() || id < 0)
+    return std::nullopt;
+  return id;
+}
+
 }  // namespace
 
 std::optional<RunPath> ParseRunPath(const std::string& path) {
@@ -185,12 +195,17 @@ HttpResponse Site::AnswerOfRun(const HttpRequest& request, const Target& target)
     response.body = answer->make(page, query);
     return response;
   }
+  std::string state = version->text;
+  if (const auto with = OtherRunOf(query)) {
+    if (const auto other = RunCache::VersionOf(store, *with)) state += "-" + other->text;
+  }
   // What an answer may be asked with; other words change nothing.
-  std::string key = fmt::format("{} {} {}", version->text, asked->run_id, asked->name);
-  for (const char* word : {"from", "to", "px", "kind", "file"}) key += " " + query.Text(word, "");
+  std::string key = fmt::format("{} {} {}", state, asked->run_id, asked->name);
+  for (const char* word : {"from", "to", "px", "kind", "stripe", "with", "file"})
+    key += " " + query.Text(word, "");
   auto cached = cache_.Find(key);
   if (!cached) cached = cache_.Keep(key, answer->make(page, query));
-  return Tagged(request, *cached, fmt::format("\"{}-{}\"", version->text, HEADRACE_VERSION));
+  return Tagged(request, *cached, fmt::format("\"{}-{}\"", state, HEADRACE_VERSION));
 }
 
 }  // namespace headrace::dashboards

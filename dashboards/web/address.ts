@@ -6,21 +6,23 @@ export type Page =
   | "runs"
   | "overview"
   | "operators"
+  | "io"
   | "what-if"
+  | "sheet"
   | "environment"
   | "compare"
   | "sql"
   | "unknown";
 
 // Query keys: t=FROM-TO the range of time in seconds, at= the pinned time, op= operator,
-// kind= stacks, with= figure of a comparison, q= search or SQL.
+// kind= stacks, stripe= of the table, with= figure of a comparison, q= search or SQL.
 export interface Address {
   page: Page;
   id: number | null; // a run's, or a comparison's
   query: URLSearchParams;
 }
 
-const RUN_PAGES: readonly Page[] = ["operators", "what-if", "environment"];
+const RUN_PAGES: readonly Page[] = ["operators", "io", "what-if", "sheet", "environment"];
 // Kept where the page changes within one run.
 const CARRIED = ["t", "at", "op"];
 

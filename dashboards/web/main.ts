@@ -8,9 +8,11 @@ import { comparison, comparisons } from "./pages/compare";
 import type { MakePage, Shown } from "./pages/context";
 import { environment } from "./pages/environment";
 import { showHead } from "./pages/frame";
+import { io } from "./pages/io";
 import { operators } from "./pages/operators";
 import { overview } from "./pages/overview";
 import { runs } from "./pages/runs";
+import { sheet } from "./pages/sheet";
 import { sql } from "./pages/sql";
 import { whatIf } from "./pages/what_if";
 import { openSession } from "./session";
@@ -32,7 +34,9 @@ const PAGES: Record<Exclude<Page, "compare">, MakePage> = {
   runs,
   overview,
   operators,
+  io,
   "what-if": whatIf,
+  sheet,
   environment,
   sql,
   unknown,

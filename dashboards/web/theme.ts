@@ -18,11 +18,16 @@ function stored(): Theme {
 }
 
 let theme: Theme = stored();
+const dark = matchMedia("(prefers-color-scheme: dark)");
 
+// The style sheet has each palette once, so the system's wish is written into the page like a choice.
 function apply(): void {
-  if (theme === "system") document.documentElement.removeAttribute("data-theme");
-  else document.documentElement.setAttribute("data-theme", theme);
+  const wanted = theme === "system" ? (dark.matches ? "dark" : "light") : theme;
+  document.documentElement.setAttribute("data-theme", wanted);
 }
+
+dark.addEventListener("change", apply);
+apply();
 
 export function themeSwitch(): HTMLElement {
   apply();

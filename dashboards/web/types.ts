@@ -34,6 +34,20 @@ export interface Runs {
   next: number | null;
 }
 
+export interface TrendRun {
+  id: number;
+  name: string;
+  tags: string;
+  version: string;
+  started_seconds: Figure;
+  rows_per_second: Figure;
+}
+
+export interface Trends {
+  answer: string;
+  trends: { pipeline: string; settings: string; text: string; runs: TrendRun[] }[];
+}
+
 export interface PageLine {
   label: string;
   text: string;
@@ -320,6 +334,21 @@ export interface OffCpu {
   }[];
 }
 
+// frame, time in this run, time in the other one, what it calls
+export type DiffNode = [frame: number, now: number, before: number, children?: DiffNode[]];
+
+export interface StacksDiff {
+  card: CardText;
+  kind: string;
+  kinds: string[];
+  of: string; // what the times are for: "1000 rows", or "all" where they are shares
+  with: { id: number; name: string };
+  now_seconds: Figure;
+  before_seconds: Figure;
+  frames: string[];
+  roots: DiffNode[];
+}
+
 export interface Setting {
   key: string;
   title: string;
@@ -418,6 +447,113 @@ export interface Comparison {
   a: ComparedSide;
   b: ComparedSide;
   too_few?: string;
+}
+
+// Of one stripe: the pieces of the file one after the other. Names are indices into `names`.
+export interface LayoutStreams {
+  names: string[];
+  offset: number[];
+  stored: number[];
+  area: number[];
+  column: number[];
+  key: number[];
+  streams: number[];
+  wanted: number[];
+  over: number[];
+}
+
+export interface LayoutReads {
+  offset: number[];
+  bytes: number[];
+  wanted: number[];
+}
+
+// Stripes in the order of the files; `count` neighbours are one where there are many.
+export interface LayoutStripes {
+  first: number[];
+  count: number[];
+  stored: number[];
+  rows: number[];
+  wanted: number[];
+  over: number[];
+  reads: number[];
+  file: string[];
+}
+
+export interface IoLayout {
+  card: CardText;
+  columns_card?: CardText;
+  plan?: {
+    gap_bytes: number;
+    files_count: number;
+    file_bytes: number;
+    stripes_count: number;
+    known_count: number;
+    features_count: number;
+    columns_count: number;
+    stored_bytes: number;
+    wanted_bytes: number;
+    over_read_bytes: number;
+    reads_count: number;
+  };
+  stripes?: LayoutStripes;
+  detailed?: number[]; // stripes whose streams are known
+  stripe?: number; // which of them `streams` and `reads` are of
+  streams?: LayoutStreams;
+  reads?: LayoutReads;
+}
+
+export interface JointHistogram {
+  of: string;
+  direction: string;
+  size: number[];
+  latency: number[];
+  count: number[];
+}
+
+export interface IoLatency {
+  card: CardText;
+  histograms: JointHistogram[];
+}
+
+// A figure with its words, or why it is not known.
+export interface SheetValue {
+  text?: string;
+  value?: Figure;
+  reason?: string;
+}
+
+export interface SheetFigure {
+  key: string;
+  name: string;
+  here: SheetValue;
+  told_by?: string;
+  published: Record<string, SheetValue | undefined>; // by model
+  source?: string;
+  difference?: string;
+  why?: string;
+}
+
+export interface SheetPart {
+  key: string;
+  card: CardText;
+  figures: SheetFigure[];
+}
+
+export interface SheetStage {
+  part: string;
+  cpu: SheetValue;
+  cores: SheetValue;
+  cpu_per_row: SheetValue;
+  bytes: SheetValue;
+  nic: SheetValue;
+}
+
+export interface RunCharacterization {
+  card: CardText;
+  parts?: SheetPart[];
+  stages_card?: CardText;
+  stages?: SheetStage[];
 }
 
 export interface SqlResult {

@@ -9,6 +9,15 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import {
+  NO_IO_LATENCY,
+  NO_IO_LAYOUT,
+  makeIoLatency,
+  makeIoLayout,
+  makeSheet,
+  makeStacksDiff,
+  makeTrends,
+} from "./io_runs.mjs";
+import {
   makeBlind,
   makeComparison,
   makeGappy,
@@ -42,6 +51,28 @@ export const IDS = {
   long: 11,
 };
 
+// What the pages of files and of the sheet show of each run.
+function ioOf(id) {
+  if ([IDS.outside, IDS.blind, IDS.bare].includes(id))
+    return { io_layout: () => NO_IO_LAYOUT, io_latency: NO_IO_LATENCY };
+  const hostile = id === IDS.hostile ? "<img src=x onerror=hacked=1>" : null;
+  const size = id === IDS.many ? { keys: 6000, stripes: 400 } : {};
+  return {
+    io_layout: (stripe) => makeIoLayout({ ...size, ...(hostile ? { name: hostile } : {}), stripe }),
+    io_latency: makeIoLatency(),
+    characterization: makeSheet(hostile ?? undefined),
+  };
+}
+
+const NO_SHEET = {
+  card: {
+    question: "What is characteristic of this workload?",
+    empty: "The sheet needs a program with operators: this one is not instrumented.",
+    command: "headrace characterize rm1 --quick",
+    read: [],
+  },
+};
+
 function makeStore(empty) {
   if (empty) return new Map();
   const live = makeRun(IDS.live, "being recorded", { state: "recording", windows: 40, seconds: 8 });
@@ -71,7 +102,9 @@ function makeStore(empty) {
     makeRun(IDS.long, "a day", { seconds: 86400, windows: 300 }),
   ];
   const ids = Object.values(IDS);
-  return new Map(runs.map((run, i) => [ids[i], run]));
+  return new Map(
+    runs.map((run, i) => [ids[i], { characterization: NO_SHEET, ...run, ...ioOf(ids[i]) }]),
+  );
 }
 
 function listed(store, query) {
@@ -178,6 +211,8 @@ function answer(store, method, path, query, body) {
       status: 200,
       body: { schema: "headrace.runs/1", runs: listed(store, query), next: null },
     };
+  if (path === "/api/trends")
+    return { status: 200, body: store.size ? makeTrends(IDS.plain) : { trends: [] } };
   if (path === "/api/sql") return sqlAnswer(body?.sql ?? "");
   if (path === "/api/comparisons") {
     return {
@@ -216,6 +251,15 @@ function answer(store, method, path, query, body) {
       status: 200,
       body: run.stacks?.[kind] ?? { kind, kinds: [], total_seconds: 0, frames: [], roots: [] },
     };
+  }
+  if (what === "io_layout")
+    return { status: 200, body: run.io_layout(Number(query.get("stripe") ?? 0)) };
+  if (what === "stacks_diff") {
+    const kind = query.get("kind") ?? "cpu";
+    const other = Number(query.get("with"));
+    return store.has(other) && run.stacks?.[kind]
+      ? { status: 200, body: makeStacksDiff(run.stacks[kind], other, kind) }
+      : fail(400, { what: `there is no run ${other}`, where: "with", fix: "name another" });
   }
   return run[what]
     ? { status: 200, body: run[what] }

@@ -7,6 +7,9 @@ const VIEWS: { name: string; path: string }[] = [
   { name: "runs", path: "/" },
   { name: "overview", path: `/run/${IDS.plain}` },
   { name: "operators", path: `/run/${IDS.plain}/operators` },
+  { name: "operators against another run", path: `/run/${IDS.plain}/operators?with=${IDS.level1}` },
+  { name: "IO layout", path: `/run/${IDS.plain}/io` },
+  { name: "characterization", path: `/run/${IDS.plain}/sheet` },
   { name: "what-if", path: `/run/${IDS.plain}/what-if` },
   { name: "environment", path: `/run/${IDS.plain}/environment` },
   { name: "comparisons", path: "/compare" },
@@ -33,7 +36,7 @@ for (const scheme of ["light", "dark"] as const) {
 }
 
 for (const state of STATES) {
-  for (const part of ["", "/operators", "/what-if", "/environment"]) {
+  for (const part of ["", "/operators", "/io", "/what-if", "/sheet", "/environment"]) {
     test(`run "${state.name}"${part} is a page`, async ({ page, site }) => {
       await page.setViewportSize({ width: 390, height: 800 });
       await show(page, `${site}/run/${state.id}${part}`);
@@ -49,7 +52,7 @@ for (const state of STATES) {
 }
 
 test("an unknown run says so, and where the others are", async ({ page, site }) => {
-  for (const part of ["", "/operators", "/what-if", "/environment"]) {
+  for (const part of ["", "/operators", "/io", "/what-if", "/sheet", "/environment"]) {
     await show(page, `${site}/run/999${part}`);
     await expect(page.getByText("There is no such run.")).toBeVisible();
     await expect(page.getByRole("link", { name: "All runs" })).toBeVisible();
@@ -107,6 +110,8 @@ test("names from outside are text, whatever they hold", async ({ page, site }) =
     "/",
     `/run/${IDS.hostile}`,
     `/run/${IDS.hostile}/operators`,
+    `/run/${IDS.hostile}/io`,
+    `/run/${IDS.hostile}/sheet`,
     `/run/${IDS.hostile}/environment`,
     `/run/${IDS.hostile}/what-if`,
   ]) {

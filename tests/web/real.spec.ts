@@ -42,7 +42,9 @@ async function serving(
 }
 
 const runPages = (id: number) =>
-  ["", "/operators", "/what-if", "/environment"].map((part) => `/run/${id}${part}`);
+  ["", "/operators", "/io", "/what-if", "/sheet", "/environment"].map(
+    (part) => `/run/${id}${part}`,
+  );
 
 test.describe("the program's own server", () => {
   test.skip(missing, skipped);
@@ -267,6 +269,12 @@ test.describe("the program's own server", () => {
     await page.getByRole("link", { name: "Operators", exact: true }).click();
     await settled(page);
     await expect(page.locator("svg.icicle, .failure").first()).toBeVisible();
+    await page.getByRole("link", { name: "IO layout" }).click();
+    await settled(page);
+    await expect(page.locator("svg.file-map")).toBeVisible();
+    await page.getByRole("link", { name: "Characterization" }).click();
+    await settled(page);
+    await expect(page.getByText("What does one worker deliver?")).toBeVisible();
     await page.getByRole("link", { name: "What-if" }).click();
     await settled(page);
     await expect(page.getByText("headrace serve")).toBeVisible();

@@ -146,7 +146,10 @@ export function emptyCards(texts: readonly CardText[]): HTMLElement {
   );
 }
 
-const numberedQuestions = (count: number) => `${count} questions have no answer in this recording`;
+const numberedQuestions = (count: number) =>
+  count === 1
+    ? "One question has no answer in this recording"
+    : `${count} questions have no answer in this recording`;
 
 // A card without a chart: a heading of the page itself, and what belongs to it.
 export function plainCard(question: string, title: string, ...body: Child[]): HTMLElement {

@@ -1,4 +1,5 @@
 // What reaches the device: sizes and latencies of its requests.
+import { latencyEdge, sizeEdge } from "../charts/heat_map";
 import { histogram } from "../charts/histogram";
 import type { Child } from "../element";
 import { Fitted, h } from "../element";
@@ -6,14 +7,6 @@ import * as numbers from "../numbers";
 import type { Bucket, CardText, Histograms } from "../types";
 import { card } from "./card";
 import type { Cell } from "./table";
-
-// Edges double, so they are whole numbers of their unit: 64 KiB, not 64.0 KiB.
-const edge = (text: string) => text.replace(/\.0+(?=\D|$)/, "");
-const sizeEdge = (size: number) => edge(numbers.bytes(size));
-const latencyEdge = (seconds: number) => {
-  const text = numbers.seconds(seconds);
-  return seconds >= 1e-9 ? text.replace(/^(\d{2,})\.\d+/, "$1") : text;
-};
 
 function part(
   title: string,

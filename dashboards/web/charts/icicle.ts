@@ -17,7 +17,15 @@ export interface IcicleOptions {
   focus: Trail;
   search: string; // in lower case
   limits: ReadonlySet<string>; // stages and operators to colour
+  // Where frames are about more than their own time: their colour, words, and what follows the name.
+  look?(node: StackNode, name: string): FrameLook;
   onFocus(trail: Trail): void;
+}
+
+export interface FrameLook {
+  tone: string;
+  words: string;
+  change: string;
 }
 
 export interface Icicle {
@@ -164,7 +172,9 @@ export function icicle(width: number, stacks: Stacks, options: IcicleOptions): I
   for (const box of boxes) {
     const name = frameName(stacks, box.node, box.depth);
     const share = total > 0 ? box.node[1] / total : 0;
-    const words = `${name} · ${numbers.seconds(box.node[1])} · ${numbers.percent(share)} of all`;
+    const look = options.look?.(box.node, name);
+    const words =
+      look?.words ?? `${name} · ${numbers.seconds(box.node[1])} · ${numbers.percent(share)} of all`;
     const hit = options.search !== "" && name.toLowerCase().includes(options.search);
     const limit = box.depth <= 1 && options.limits.has(name);
     const group = s("g", {
@@ -179,10 +189,13 @@ export function icicle(width: number, stacks: Stacks, options: IcicleOptions): I
         y: box.depth * ROW,
         width: Math.max(0.5, box.right - box.left),
         height: ROW,
-        class: hit ? "frame-found" : limit ? "frame-limit" : tone(name, box.depth),
+        class: hit
+          ? "frame-found"
+          : (look?.tone ?? (limit ? "frame-limit" : tone(name, box.depth))),
       }),
     );
-    const text = cut(shortName(name), box.right - box.left - 8);
+    const full = look?.change ? `${shortName(name)} ${look.change}` : shortName(name);
+    const text = cut(full, box.right - box.left - 8);
     if (text) group.append(s("text", { x: box.left + 5, y: box.depth * ROW + 14 }, text));
     nodes.set(box, group);
     svg.append(withTip(group, words));

@@ -1,4 +1,4 @@
-// A course as a thin line, over the shared range of time, or over runs in their order.
+// A course as a thin line, over the shared range of time.
 import { drawing, s } from "../element";
 import type { Figure } from "../types";
 import { linear } from "./scale";
@@ -105,27 +105,5 @@ export function spark(width: number, whole: SparkData, options: SparkOptions) {
   svg.append(s("path", { d: areas, class: "fill-wi" }), s("path", { d: lines, class: "course" }));
   svg.append(s("line", { y1: 0, y2: height, class: "cursor hidden" }));
   moveCursor(svg, options);
-  return svg;
-}
-
-// Values in order, one dot for each; the last is marked.
-export function dots(width: number, height: number, values: readonly Figure[], label: string) {
-  const svg = drawing(width, height, label, "spark");
-  const known = values.filter((value): value is number => typeof value === "number");
-  const top = Math.max(...known, 0) || 1;
-  const x = linear(0, Math.max(1, values.length - 1), 5, width - 5);
-  const y = linear(0, top, height - 4, 6);
-  svg.append(s("line", { x1: 0, x2: width, y1: height - 1.5, y2: height - 1.5, class: "rule" }));
-  let line = "";
-  values.forEach((value, i) => {
-    if (typeof value !== "number") return;
-    line += `${line ? "L" : "M"}${x(i).toFixed(1)} ${y(value).toFixed(1)}`;
-  });
-  if (line) svg.append(s("path", { d: line, class: "course" }));
-  values.forEach((value, i) => {
-    if (typeof value !== "number") return;
-    const last = i === values.length - 1;
-    svg.append(s("circle", { cx: x(i), cy: y(value), r: last ? 4 : 2.2, class: "fill-c" }));
-  });
   return svg;
 }

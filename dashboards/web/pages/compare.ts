@@ -475,6 +475,35 @@ function verdictSection(comparison: Comparison): HTMLElement {
   );
 }
 
+// The code of two runs, one of each side, beside each other.
+function stacksLinks(comparison: Comparison): Child {
+  const pairs = comparison.a.samples.map((a, i) => [a, comparison.b.samples[i]] as const);
+  const usable = pairs.filter(([a, b]) => b && counts(a) && counts(b));
+  if (usable.length === 0) return null;
+  const MOST = 12;
+  return plainCard(
+    "Which code takes more or less time?",
+    "A differential flame of two runs, B against A",
+    h(
+      "ul",
+      { class: "working" },
+      usable
+        .slice(0, MOST)
+        .map(([a, b]) =>
+          h(
+            "li",
+            null,
+            h(
+              "a",
+              { href: link("operators", b.run, { with: String(a.run) }) },
+              `run ${b.run} against run ${a.run}`,
+            ),
+          ),
+        ),
+    ),
+  );
+}
+
 // A comparison that is still being made, or was ended before it had a result: its runs so far.
 function unfinished(id: number, found: Comparison): Child {
   const made = found.made_by ?? [];
@@ -518,6 +547,12 @@ export async function comparison({ id, signal }: Context): Promise<Shown> {
     return { title, body: unfinished(id, found) };
   return {
     title,
-    body: [verdictSection(found), forestCard(found), samplesCards(found), attributionCard(found)],
+    body: [
+      verdictSection(found),
+      forestCard(found),
+      samplesCards(found),
+      attributionCard(found),
+      stacksLinks(found),
+    ],
   };
 }

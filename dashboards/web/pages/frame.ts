@@ -18,7 +18,9 @@ const DATABASE_PAGES: readonly [Page, string][] = [
 const RUN_PAGES: readonly [Page, string][] = [
   ["overview", "Overview"],
   ["operators", "Operators"],
+  ["io", "IO layout"],
   ["what-if", "What-if"],
+  ["sheet", "Characterization"],
   ["environment", "Environment"],
 ];
 const LIVE_WORDS: Record<string, string> = {

@@ -1,12 +1,13 @@
 // The operators of a run: what each costs, one of them closer, and in which code.
 import { current, replaceQuery } from "../address";
-import { get, getOr } from "../api";
+import { get, getOr, offline } from "../api";
 import { card, plainCard } from "../cards/card";
 import { operatorDrawer } from "../cards/operator_drawer";
 import { isSplit, operatorRows, operatorTable, splitOf } from "../cards/operator_table";
 import type { OperatorRow } from "../cards/operator_table";
 import { firstKind, stacksCard } from "../cards/stacks";
 import type { StacksCard } from "../cards/stacks";
+import { stacksDiff } from "../cards/stacks_diff";
 import { stateLegend } from "../charts/states";
 import { h } from "../element";
 import { timeline } from "../time";
@@ -102,14 +103,9 @@ export async function operators({ id, signal }: Context): Promise<Shown> {
   const cards = report.cards ?? {};
   const limits = limitsOf(report);
   if (report.verdict?.limit?.operator) limits.add(report.verdict.limit.operator);
+  const kind = firstKind(isBlocked(firstChoice(rows)));
   if (cards.stacks && !cards.stacks.empty) {
-    parts.stacks = stacksCard(
-      id,
-      firstKind(isBlocked(firstChoice(rows))),
-      limits,
-      cards.stacks,
-      signal,
-    );
+    parts.stacks = stacksCard(id, kind, limits, cards.stacks, signal);
   }
   const none: CardText = {
     question: "Which operator costs what?",
@@ -132,6 +128,7 @@ export async function operators({ id, signal }: Context): Promise<Shown> {
         (cards.stacks
           ? card({ key: "stacks", text: cards.stacks, chart: null })
           : plainCard("In which code?", "No stacks were sampled.")),
+      parts.stacks && !offline ? stacksDiff(id, kind, signal) : null,
     ],
     after: () => {
       showRun(report);

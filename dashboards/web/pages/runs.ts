@@ -1,26 +1,21 @@
 // The runs of a database, the newest first. Runs of one comparison are folded under it.
 import { current, link, replaceQuery } from "../address";
-import { get } from "../api";
+import { get, getOr } from "../api";
 import { emptyCard, failure, plainCard } from "../cards/card";
-import { dots } from "../charts/spark";
+import { shortPath, trendsCard } from "../cards/trends";
 import type { Child } from "../element";
-import { fitted, h } from "../element";
+import { h } from "../element";
 import * as numbers from "../numbers";
-import type { RunRow, Runs, Store } from "../types";
+import type { RunRow, Runs, Store, Trends } from "../types";
 import type { Context, Shown } from "./context";
 
 const PAGE = 100;
 const WAIT = 200; // milliseconds after the last letter
-const LEAST_FOR_SPARK = 3;
-const MOST_SPARKS = 6;
 
 function tagsOf(run: RunRow): string[] {
   if (Array.isArray(run.tags)) return run.tags;
   return (run.tags ?? "").split(/[\s,]+/).filter((tag) => tag !== "");
 }
-
-const shortPath = (path: string) => path.split("/").slice(-2).join("/");
-const kindOf = (run: RunRow) => `${run.pipeline || run.program}\n${run.settings ?? ""}`;
 
 function waits(ratio: number | null): Child {
   if (ratio === null || ratio === undefined) return h("span", { class: "dim" }, numbers.NONE);
@@ -138,46 +133,6 @@ function bodyRows(runs: readonly RunRow[], search: (text: string) => void): HTML
   return rows;
 }
 
-// How the rate of each pipeline went, run by run, where there are enough runs with one setting.
-function rates(runs: readonly RunRow[]): Child {
-  const kinds = new Map<string, RunRow[]>();
-  for (const run of runs) {
-    const counts =
-      run.comparison === null && run.state === "complete" && run.rows_per_second !== null;
-    if (counts && run.kind !== "ceiling")
-      kinds.set(kindOf(run), [...(kinds.get(kindOf(run)) ?? []), run]);
-  }
-  const shown = [...kinds.values()]
-    .filter((list) => list.length >= LEAST_FOR_SPARK)
-    .slice(0, MOST_SPARKS);
-  if (shown.length === 0) return null;
-  const small = (list: RunRow[]) => {
-    const ordered = [...list].reverse();
-    const last = ordered[ordered.length - 1];
-    const name = shortPath(last.pipeline) || last.program;
-    const label = `Rate of ${numbers.plural(ordered.length, "run")} of ${name}; the last ${numbers.rate(last.rows_per_second, "rows")}`;
-    return h(
-      "div",
-      { class: "multiple" },
-      h("p", null, h("span", null, name), h("b", null, numbers.rate(last.rows_per_second, "rows"))),
-      last.settings ? h("p", { class: "dim settings" }, last.settings.replace(/\n/g, ", ")) : null,
-      fitted((width) =>
-        dots(
-          width,
-          44,
-          ordered.map((run) => run.rows_per_second),
-          label,
-        ),
-      ),
-    );
-  };
-  return plainCard(
-    "How did the rate go from run to run?",
-    "Each dot is a run, the last one is the largest dot",
-    h("div", { class: "multiples" }, shown.map(small)),
-  );
-}
-
 function emptyStore(store: Store): Child {
   return emptyCard(
     {
@@ -204,12 +159,10 @@ function listCard(store: Store, first: Runs, signal: AbortSignal): Child {
   const body = h("tbody");
   const note = h("p", { class: "note", role: "status" });
   const more = h("button", { class: "btn", type: "button" }, "Older runs");
-  const sparks = h("div", { class: "page" });
   const show = () => {
     body.replaceChildren(...bodyRows(runs, search));
     more.hidden = next === null;
     note.textContent = runs.length === 0 ? "No run matches." : "";
-    sparks.replaceChildren(...h("div", null, rates(runs)).childNodes);
   };
   const load = async (after: number | null) => {
     asked.abort();
@@ -270,13 +223,14 @@ function listCard(store: Store, first: Runs, signal: AbortSignal): Child {
     h("div", { class: "buttons" }, more),
   );
   list.querySelector("header")?.append(h("div", { class: "controls" }, find));
-  return [list, sparks];
+  return list;
 }
 
 export async function runs({ signal }: Context): Promise<Shown> {
   const q = encodeURIComponent(current().query.get("q") ?? "");
-  const [store, first] = await Promise.all([
+  const [store, trends, first] = await Promise.all([
     get<Store>("/api/store", signal),
+    getOr<Trends>("/api/trends", { answer: "", trends: [] }, signal),
     get<Runs>(`/api/runs?q=${q}&limit=${PAGE}`, signal),
   ]);
   const empty = store.runs_count === 0 && first.runs.length === 0;
@@ -284,7 +238,7 @@ export async function runs({ signal }: Context): Promise<Shown> {
     title: "Runs · headrace",
     body: [
       h("h1", { class: "vh" }, `Runs of ${store.database}`),
-      empty ? emptyStore(store) : listCard(store, first, signal),
+      empty ? emptyStore(store) : [listCard(store, first, signal), trendsCard(trends)],
     ],
   };
 }

@@ -1,0 +1,50 @@
+// Sampled stacks of runs as one tree: stage, operator, then frames, each with its time in each run.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "collectors/store/read_store.h"
+
+namespace headrace::dashboards {
+
+// What threads did while they were sampled.
+struct StackKind {
+  const char* key;    // cpu, off_cpu, waiting
+  const char* where;  // of view stack_summary
+  const char* words;  // "on a core"
+};
+inline constexpr StackKind kStackKinds[] = {
+    {"cpu", "kind = 'cpu'", "on a core"},
+    {"off_cpu", "kind = 'off_cpu' AND class = 'inside'", "blocked inside an operator"},
+    {"waiting", "kind = 'off_cpu' AND class <> 'inside'", "waiting for others"}};
+
+// Throws Error kUsage for another key.
+const StackKind& FindStackKind(const std::string& key);
+bool HasStacks(collectors::ReadStore& store, int64_t run_id, const StackKind& kind);
+
+class FrameNames {
+ public:
+  size_t Of(std::string_view frame);
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  std::unordered_map<std::string, size_t> index_;
+  std::vector<std::string> names_;
+};
+
+struct StackNode {
+  std::array<double, 2> ns = {};  // of the first and the second run
+  std::map<size_t, StackNode> children;
+};
+
+// Adds the stacks of a run to the tree as those of `side`, 0 or 1.
+void AddStacks(collectors::ReadStore& store, int64_t run_id, const StackKind& kind, size_t side,
+               FrameNames* frames, StackNode* root);
+
+}  // namespace headrace::dashboards

@@ -1,0 +1,155 @@
+// How the rate of each pipeline went from run to run, and whether the last run stands out.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/terminal_text.h"
+#include "base/units.h"
+#include "dashboards/pages/short_number.h"
+#include "dashboards/serve/site.h"
+#include "dashboards/sql_values.h"
+
+namespace headrace::dashboards {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kFewestRuns = 3, kMostRuns = 60, kMostTrends = 8;
+constexpr size_t kRunsBefore = 10;     // that the last one is held against
+constexpr double kLeastChange = 0.05;  // smaller ones are noise on most machines
+constexpr double kTypicalSpreads = 3;  // a change of so many usual distances stands out
+
+struct TrendRun {
+  int64_t id = 0;
+  std::string name, tags, version;
+  double started_s = 0, rate = 0;
+};
+
+double MedianOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+struct TrendWords {
+  std::string text;
+  double change = 0;  // of the last run, where it stands out
+};
+
+TrendWords SayTrend(const std::vector<TrendRun>& runs) {
+  const TrendRun& last = runs.back();
+  std::vector<double> before;
+  for (size_t i = runs.size() - 1 - std::min(kRunsBefore, runs.size() - 1); i + 1 < runs.size();
+       ++i)
+    before.push_back(runs[i].rate);
+  const double median = MedianOf(before);
+  std::vector<double> distances;
+  for (const double rate : before) distances.push_back(std::abs(rate - median));
+  const double change = median > 0 ? last.rate / median - 1 : 0;
+  const double usual = median > 0 ? MedianOf(distances) / median : 0;
+  const std::string rate = FormatRate(last.rate, "rows");
+  if (std::abs(change) <= std::max(kLeastChange, kTypicalSpreads * usual))
+    return {fmt::format("{} in the last run, as in the {} before it.", rate, before.size()), 0};
+  std::string text =
+      fmt::format("{} in the last run: {} {} than the median of the {} before it.", rate,
+                  FormatPercent(std::abs(change)), change < 0 ? "less" : "more", before.size());
+  const std::string& was = runs[runs.size() - 2].version;
+  if (was != last.version)
+    text += fmt::format(" It is the first of version {} after {}.", last.version, was);
+  return {text, change};
+}
+
+// Of several pipelines the one whose last run stands out most is said.
+struct TrendAnswer {
+  size_t trends = 0, changed = 0;
+  double most = 0;
+  std::string text, only;
+
+  void Add(const std::string& pipeline, const TrendWords& words) {
+    ++trends;
+    only = words.text;
+    if (words.change == 0) return;
+    ++changed;
+    if (std::abs(words.change) <= std::abs(most)) return;
+    most = words.change;
+    text = fmt::format("{}: {}", pipeline, words.text);
+  }
+  std::string Said() const {
+    if (trends == 1) return only;
+    if (changed == 0) return fmt::format("No last run of {} pipelines stands out.", trends);
+    return text;
+  }
+};
+
+// The last two parts of a path tell pipelines apart.
+std::string PipelineName(const std::string& path) {
+  const size_t last = path.rfind('/');
+  if (last == std::string::npos || last == 0) return path;
+  const size_t before = path.rfind('/', last - 1);
+  return before == std::string::npos ? path : path.substr(before + 1);
+}
+
+Json TrendJson(const std::string& pipeline, const std::string& settings,
+               const std::vector<TrendRun>& runs, const std::string& text) {
+  Json list = Json::array();
+  for (const TrendRun& run : runs) {
+    list.push_back({{"id", run.id},
+                    {"name", run.name},
+                    {"tags", run.tags},
+                    {"version", run.version},
+                    {"started_seconds", run.started_s},
+                    {"rows_per_second", ShortNumber(run.rate)}});
+  }
+  return {
+      {"pipeline", pipeline}, {"settings", settings}, {"text", text}, {"runs", std::move(list)}};
+}
+
+// Runs of one pipeline with the same settings; not those of comparisons, which have their own page,
+// nor of the trainer alone.
+HttpResponse Trends(Site& site, const HttpRequest&, const Target&) {
+  collectors::ReadStore store(site.cache().database());
+  const collectors::SqlResult rows = store.Query(
+      "SELECT r.run_id, r.name, r.tags, r.headrace_version, r.started_realtime_ns, s.rows_count * "
+      "1e9 / s.wall_ns, CASE WHEN r.pipeline_path <> '' THEN r.pipeline_path ELSE r.program END, "
+      "r.settings_text FROM run_summary AS r JOIN step_summary AS s USING (run_id) WHERE r.state = "
+      "'complete' AND s.rows_count > 0 AND s.wall_ns > 0 AND (r.kind IS NULL OR r.kind <> "
+      "'ceiling') AND NOT EXISTS (SELECT 1 FROM comparison_run AS c WHERE c.run_id = r.run_id) "
+      "ORDER BY r.run_id DESC LIMIT 1000");
+  using Kind = std::pair<std::string, std::string>;
+  std::map<Kind, std::vector<TrendRun>> kinds;
+  std::vector<Kind> order;  // by the newest run
+  for (const auto& row : rows.rows) {
+    const Kind kind = {Printable(TextOf(row[6]), 300), TextOf(row[7])};
+    const auto [at, fresh] = kinds.try_emplace(kind);
+    if (fresh) order.push_back(kind);
+    if (at->second.size() >= kMostRuns) continue;
+    at->second.push_back({IntegerOf(row[0]), Printable(TextOf(row[1]), 100),
+                          Printable(TextOf(row[2]), 100), Printable(TextOf(row[3]), 40),
+                          RealOf(row[4]) / 1e9, RealOf(row[5])});
+  }
+  Json list = Json::array();
+  TrendAnswer answer;
+  for (const Kind& kind : order) {
+    std::vector<TrendRun>& runs = kinds.at(kind);
+    if (runs.size() < kFewestRuns || list.size() >= kMostTrends) continue;
+    std::reverse(runs.begin(), runs.end());
+    const TrendWords words = SayTrend(runs);
+    answer.Add(PipelineName(kind.first), words);
+    list.push_back(TrendJson(kind.first, kind.second, runs, words.text));
+  }
+  HttpResponse response;
+  response.body =
+      Json(
+          {{"schema", "headrace.trends/1"}, {"answer", answer.Said()}, {"trends", std::move(list)}})
+          .dump(-1, ' ', false, Json::error_handler_t::replace);
+  response.headers.push_back({"Cache-Control", "no-store"});
+  return response;
+}
+
+HR_ENDPOINT("/api/trends", {.make = Trends});
+
+}  // namespace
+}  // namespace headrace::dashboards

@@ -1,0 +1,1 @@
+export function makeIoLayout(options?: Record<string, unknown>): Record<string, unknown>;
