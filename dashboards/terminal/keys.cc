@@ -80,6 +80,10 @@ void PressCharacter(const Key& key, size_t stages, TopState* state) {
     state->quit = !state->asks;
   } else if (key.text == "p") {
     state->frozen = !state->frozen;
+  } else if (key.text == "m") {
+    state->mark = true;
+  } else if (key.text == "w") {
+    state->address = !state->address;
   } else if (key.text == "s") {
     state->sort = static_cast<TopSort>((static_cast<int>(state->sort) + 1) % 4);
   } else if (key.text == "/") {
@@ -138,6 +142,8 @@ const std::vector<KeyHelp>& KeyHelps() {
       {"enter", "show the operators of the selected stage"},
       {"s", "sort the stages: by pipeline, busy time, allowed rate, name"},
       {"/", "show only stages with this text in their name, or in an operator's"},
+      {"m", "mark this moment of the recording; pages show it over the lanes"},
+      {"w", "show the address of the run's page, and hide it"},
       {"+ -", "read less often, or more often"},
       {"esc", "back"},
       {"?", "this page"},

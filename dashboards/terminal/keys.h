@@ -42,6 +42,8 @@ struct TopState {
   int64_t interval_ns = 1'000'000'000;
   // A command was started for this view and still runs: `quit` is asked about first.
   bool asks = false, asking = false;
+  bool mark = false;         // this moment is to be marked; the view takes it back
+  bool address = false;      // the address of the run's page is shown
   bool end_command = false;  // the answer: it is ended
 };
 

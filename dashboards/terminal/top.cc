@@ -1,11 +1,15 @@
 #include "dashboards/terminal/top.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <optional>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/units.h"
+#include "collectors/store/store.h"
 #include "dashboards/terminal/live_run.h"
 #include "dashboards/terminal/screen.h"
 #include "dashboards/terminal/top_table.h"
@@ -72,10 +76,41 @@ class TopView {
     verdict_ = verdicts_.latest();
     model_ = MakeTopModel(run_.figures(), verdict_.get(), std::max(kWindowNs, state_.interval_ns));
     model_.notes = options_.notes;
-    if (!failure_.empty()) model_.notes.push_back(failure_);
+    AddNotes();
     if (verdict_ != nullptr) return;
     const std::string why = verdicts_.failure();
     model_.waiting = why.empty() ? "looking for what limits it ..." : "no verdict: " + why;
+  }
+
+  // New notes, also on a view that is frozen: its figures stay.
+  void Tell() {
+    model_.notes = options_.notes;
+    AddNotes();
+  }
+
+  void AddNotes() {
+    if (!failure_.empty()) model_.notes.push_back(failure_);
+    if (!marked_.empty()) model_.notes.push_back(marked_);
+    if (!state_.address) return;
+    model_.notes.push_back(
+        fmt::format("Page: http://127.0.0.1:7070/run/{} (while this runs: {} serve{})",
+                    options_.run_id, options_.program, options_.database_option));
+  }
+
+  // A store that cannot be written to says so where the mark would be told.
+  void Mark() {
+    state_.mark = false;
+    try {
+      collectors::RunStore store(options_.database);
+      const std::string text = fmt::format("mark {}", ++marks_);
+      marked_ =
+          fmt::format("{} at {}", text,
+                      FormatDuration(static_cast<double>(store.AddMark(options_.run_id, text))));
+      marked_[0] = 'M';
+    } catch (const Error& error) {
+      --marks_;
+      marked_ = std::string("Not marked: ") + error.what();
+    }
   }
 
   void Draw() {
@@ -97,13 +132,16 @@ class TopView {
     int64_t wait_ns = next_read_ns_ - MonotonicNs();
     if (verdicts_.latest() == nullptr) wait_ns = std::min(wait_ns, kFirstVerdictNs);
     const int64_t interval_ns = state_.interval_ns;
-    const bool frozen = state_.frozen;
+    const bool frozen = state_.frozen, address = state_.address;
     std::optional<Key> key = screen_->WaitForKey(std::max<int64_t>(0, wait_ns));
     while (key && !state_.quit) {
       Press(*key, shown_, &state_);
       key = screen_->WaitForKey(0);
     }
     if (state_.interval_ns != interval_ns) next_read_ns_ = MonotonicNs() + state_.interval_ns;
+    const bool marks = state_.mark;
+    if (marks) Mark();
+    if (marks || address != state_.address) Tell();
     if (frozen && !state_.frozen) Renew();
   }
 
@@ -114,7 +152,8 @@ class TopView {
   TopState state_;
   TopModel model_;
   std::shared_ptr<const TopVerdict> verdict_;
-  std::string failure_;
+  std::string failure_, marked_;
+  int marks_ = 0;
   int64_t next_read_ns_ = 0;
   size_t shown_ = 0;
 };

@@ -98,6 +98,10 @@ TEST(TopKeys, DoWhatTheHelpSays) {
   EXPECT_EQ(press({c("/"), c("\x1b")}).filter, "");
   EXPECT_EQ(press({c("+")}).interval_ns, 2 * kSecondNs);
   EXPECT_EQ(press({c("-"), c("-"), c("-"), c("-")}).interval_ns, kLeastIntervalNs);
+  EXPECT_TRUE(press({c("m")}).mark);
+  EXPECT_TRUE(press({c("w")}).address);
+  EXPECT_FALSE(press({c("w"), c("w")}).address);
+  EXPECT_FALSE(press({c("/"), c("m"), c("w")}).mark) << "letters of a filter";
   EXPECT_TRUE(press({c("?")}).help);
   EXPECT_FALSE(press({c("?"), {Kind::kEscape}}).help);
   // The first press shows where the selection is; it stays within the stages.
