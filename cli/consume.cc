@@ -4,11 +4,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
+#include <tuple>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -17,6 +20,8 @@
 #include "cli/command_line.h"
 #include "experiments/interrupt.h"
 #include "reader/pipeline/delivery/receive_pipeline.h"
+#include "reader/service/job_folder.h"
+#include "reader/service/receive_job.h"
 #include "workloads/trainer.h"
 
 namespace headrace::cli {
@@ -26,19 +31,22 @@ using reader::PipelineProgress;
 using reader::ReceivePipeline;
 
 struct ConsumeOptions {
-  std::string address, step_time = "0";
+  std::string address, step_time = "0", rank = "0/1", row_log, join_timeout = "10min";
   uint32_t producers = 1, queue = 2;
-  bool spin = false, checksum = false, json = false, quiet = false;
+  reader::CheckpointOptions checkpoint;
+  bool spin = false, checksum = false, json = false, quiet = false, shared_memory = false;
 };
+
+constexpr std::string_view kServicePrefix = "service:";
 
 void Say(const ConsumeOptions& options, const std::string& text) {
   if (!options.quiet) std::fputs(fmt::format("headrace consume: {}\n", text).c_str(), stderr);
 }
 
-void PrintSummary(const ConsumeOptions& options, const ReceivePipeline& pipeline, double seconds,
+void PrintSummary(const ConsumeOptions& options, const PipelineProgress& done,
+                  uint64_t received_bytes, double seconds,
                   const workloads::RowChecksums& checksums) {
-  const PipelineProgress done = pipeline.progress();
-  const auto bytes = static_cast<double>(pipeline.bytes());
+  const auto bytes = static_cast<double>(received_bytes);
   const double spent = static_cast<double>(done.wait_ns + done.compute_ns);
   const double stall = spent == 0 ? 0 : static_cast<double>(done.wait_ns) / spent;
   if (options.json) {
@@ -47,7 +55,7 @@ void PrintSummary(const ConsumeOptions& options, const ReceivePipeline& pipeline
         {"address", options.address},
         {"rows_count", done.rows},
         {"batches_count", done.batches},
-        {"received_bytes", pipeline.bytes()},
+        {"received_bytes", received_bytes},
         {"duration_s", seconds},
         {"stall_ratio", done.batches == 0 ? nlohmann::json() : nlohmann::json(stall)},
         {"interrupted", experiments::Interrupted()}};
@@ -70,7 +78,72 @@ void PrintSummary(const ConsumeOptions& options, const ReceivePipeline& pipeline
                checksums.multiset, checksums.ordered);
 }
 
+// "1/8" -> rank 1 of 8.
+std::pair<uint32_t, uint32_t> ParseRank(const std::string& text) {
+  uint32_t rank = 0, ranks = 0;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, rank);
+  if (first.ec == std::errc() && first.ptr != end && *first.ptr == '/') {
+    const auto second = std::from_chars(first.ptr + 1, end, ranks);
+    if (second.ec == std::errc() && second.ptr == end && rank < ranks) return {rank, ranks};
+  }
+  throw Error(ExitCode::kUsage, "a rank is R/N, with R from 0 to N - 1", "--rank " + text,
+              "e.g. --rank 0/2");
+}
+
+int RunConsumer(const ConsumeOptions& options, const workloads::RowChecksums& checksums,
+                const std::function<void()>& run, const std::function<PipelineProgress()>& progress,
+                const std::function<uint64_t()>& bytes) {
+  const int64_t start = MonotonicNs();
+  std::optional<Error> failure;
+  try {
+    run();
+  } catch (const Error& error) {
+    failure = error;
+  }
+  PrintSummary(options, progress(), bytes(), static_cast<double>(MonotonicNs() - start) / 1e9,
+               checksums);
+  if (failure) throw *failure;
+  return experiments::Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
+}
+
+// The consumer, which a profiler may read.
+std::unique_ptr<workloads::Trainer> MakeTrainer(const ConsumeOptions& options,
+                                                workloads::RowChecksums* checksums) {
+  reader::ConsumerSpec spec;
+  spec.step.mean = static_cast<double>(ParseDuration(options.step_time, "--step-time"));
+  spec.spin = options.spin;
+  experiments::InstallInterruptHandler();
+  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  return std::make_unique<workloads::Trainer>(
+      spec, options.checksum ? checksums : nullptr,
+      options.row_log.empty() ? nullptr : std::make_unique<workloads::RowLog>(options.row_log));
+}
+
+// A rank of a job of the preprocessing service.
+int ConsumeJob(const ConsumeOptions& options) {
+  reader::service::ReceiveJobOptions given;
+  given.folder = reader::service::JobFolder(options.address.substr(kServicePrefix.size()));
+  std::tie(given.rank, given.ranks) = ParseRank(options.rank);
+  given.through_shared_memory = options.shared_memory;
+  given.queue = options.queue;
+  given.checkpoint = options.checkpoint;
+  given.join_timeout_ns = ParseDuration(options.join_timeout, "--join-timeout");
+  given.interrupted = [] { return experiments::Interrupted(); };
+  given.note = [&options](const std::string& text) { Say(options, text); };
+  workloads::RowChecksums checksums;
+  reader::service::ReceiveJob job(std::move(given), MakeTrainer(options, &checksums));
+  return RunConsumer(
+      options, checksums, [&] { job.Run(); }, [&] { return job.progress(); },
+      [&] { return job.bytes(); });
+}
+
 int Consume(const ConsumeOptions& options) {
+  if (options.address.starts_with(kServicePrefix)) return ConsumeJob(options);
+  if (!options.checkpoint.path.empty() || options.shared_memory)
+    throw Error(ExitCode::kUsage, "is for a rank of a job",
+                options.shared_memory ? "--shared-memory" : "--checkpoint",
+                "give service:JOB as the address");
   reader::ReceiveOptions receive;
   receive.from =
       reader::ParseDeliveryAddress(options.address, std::filesystem::current_path().string());
@@ -80,25 +153,12 @@ int Consume(const ConsumeOptions& options) {
   receive.queue = options.queue;
   receive.interrupted = [] { return experiments::Interrupted(); };
   receive.note = [&options](const std::string& text) { Say(options, text); };
-  reader::ConsumerSpec spec;
-  spec.step.mean = static_cast<double>(ParseDuration(options.step_time, "--step-time"));
-  spec.spin = options.spin;
-  experiments::InstallInterruptHandler();
-  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // a profiler reads this process
   workloads::RowChecksums checksums;
-  ReceivePipeline pipeline(std::move(receive), std::make_unique<workloads::Trainer>(
-                                                   spec, options.checksum ? &checksums : nullptr));
+  ReceivePipeline pipeline(std::move(receive), MakeTrainer(options, &checksums));
   Say(options, fmt::format("listens at {}", options.address));
-  const int64_t start = MonotonicNs();
-  std::optional<Error> failure;
-  try {
-    pipeline.Run();
-  } catch (const Error& error) {
-    failure = error;
-  }
-  PrintSummary(options, pipeline, static_cast<double>(MonotonicNs() - start) / 1e9, checksums);
-  if (failure) throw *failure;
-  return experiments::Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
+  return RunConsumer(
+      options, checksums, [&] { pipeline.Run(); }, [&] { return pipeline.progress(); },
+      [&] { return pipeline.bytes(); });
 }
 
 HR_COMMAND(
@@ -109,16 +169,48 @@ HR_COMMAND(
          "  headrace run rm1/pipeline.toml --set delivery.to=unix:/tmp/batches.sock\n"
          "  headrace consume shm:/tmp/batches.sock --step-time 5ms --checksum\n"
          "  headrace consume unix:/tmp/batches.sock --producers 4  # four readers, one trainer\n"
-         "  headrace profile -- headrace consume shm:/tmp/batches.sock # recorded\n",
-     .exit_codes = "0 all producers came to their end, 1 a producer went away before, 2 usage or "
-                   "address taken, 5 bytes that are not a batch, 130 interrupted",
+         "  headrace profile -- headrace consume shm:/tmp/batches.sock # recorded\n"
+         "  headrace consume service:train --rank 0/2 --checkpoint 0.ckpt --resume # a job's "
+         "rank\n",
+     .exit_codes = "0 all producers came to their end, 1 a producer went away before or another "
+                   "process took the rank, 2 usage or address taken, 5 bytes that are not a batch, "
+                   "130 interrupted",
      .next = "headrace run PIPELINE --set delivery.to=ADDRESS",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<ConsumeOptions>();
        command_line
            .AddOption("ADDRESS", options->address,
-                      "Listen there: unix:PATH, or shm:PATH for a ring in shared memory")
+                      "Listen there: unix:PATH, or shm:PATH for a ring in shared memory; or be a "
+                      "rank of a job: service:JOB")
            ->Required();
+       command_line.AddOption("--rank", options->rank, "Be this rank of the job")
+           ->TypeName("R/N")
+           ->ShowDefault();
+       command_line.AddFlag("--shared-memory", options->shared_memory,
+                            "Take a job's batches through shared memory");
+       command_line
+           .AddOption("--join-timeout", options->join_timeout,
+                      "Wait no longer for a job's dispatcher and its other ranks")
+           ->TypeName("TIME")
+           ->ShowDefault();
+       CommandOption* const checkpoint =
+           command_line
+               .AddOption("--checkpoint", options->checkpoint.path,
+                          "Keep there which rows of the job were delivered")
+               ->TypeName("FILE");
+       command_line
+           .AddOption("--checkpoint-every", options->checkpoint.every,
+                      "Batches between two checkpoints")
+           ->Needs(checkpoint)
+           ->Check(InRange(1, 1 << 30))
+           ->ShowDefault();
+       command_line
+           .AddFlag("--resume", options->checkpoint.resume,
+                    "Go on from the checkpoint, if there is one")
+           ->Needs(checkpoint);
+       command_line
+           .AddOption("--row-log", options->row_log, "Append a line for each row: EPOCH ROW HASH")
+           ->TypeName("FILE");
        command_line
            .AddOption("--step-time", options->step_time,
                       "Compute this long for each batch: 5ms (0: as fast as they come)")

@@ -23,6 +23,7 @@ struct TensorBatch {
   Array<float> labels;         // float[rows], empty when the table has no label column
   Array<uint64_t> row_ids;     // uint64[rows], global row numbers, for exactly-once checks
   std::vector<RowSpan> spans;  // the rows of the table that this batch settles
+  uint64_t term = 0;           // of a service's job (reader/service/lease.h); 0: none
 
   TensorBatch() = default;
   TensorBatch(TensorBatch&&) = default;

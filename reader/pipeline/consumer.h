@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "reader/pipeline/element.h"
 #include "reader/pipeline/stop_signal.h"
@@ -16,6 +17,9 @@ class Consumer {
   virtual void RegisterAccounts(uint32_t /*stage*/) {}
   // Takes one batch and computes for one step; returns early when `stop` is set.
   virtual void Step(Element&& batch, StopSignal* stop) = 0;
+  // Between steps: all rows of these spans were dropped on the way. Only whoever passes batches on
+  // needs to know.
+  virtual void TakeDropped(const std::vector<RowSpan>& /*spans*/, StopSignal* /*stop*/) {}
 
   // What it must know again when a run goes on from a checkpoint of this moment, in bytes of its
   // own; what it wrote elsewhere must last as long as they do. Called between steps.

@@ -59,6 +59,7 @@ void Pipeline::State::Consume() {
     // What is left of splits all of whose rows were dropped.
     if (batch.rows == 0 && !batch.payload.empty()) {
       if (checkpointing) checkpointing->SettleDropped(batch);
+      consumer->TakeDropped(SpansOf(batch), &stop);
       continue;
     }
     if (spec.repeat_first_batch) return Repeat(std::move(batch), taken - start);
@@ -123,7 +124,8 @@ void Pipeline::State::Close() {
 }
 
 Pipeline::Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer,
-                   std::function<bool()> interrupted, CheckpointOptions checkpoint)
+                   std::function<bool()> interrupted, CheckpointOptions checkpoint,
+                   std::shared_ptr<SplitSource> splits)
     : state_(std::make_unique<State>()) {
   State& state = *state_;
   state.spec = std::move(spec);
@@ -138,7 +140,7 @@ Pipeline::Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer,
     delivered = std::make_shared<DeliveryLedger>(state.checkpointing->ledger());
     if (state.checkpointing->has_resumed()) state.progress.Resumed(delivered->settled_rows());
   }
-  state.source.emplace(state.input->context, std::move(delivered));
+  state.source.emplace(state.input->context, std::move(delivered), std::move(splits));
   state.engine.emplace(state.spec, state.input.get(), &*state.source, &state.progress,
                        state.consumer.get());
 }
@@ -146,6 +148,12 @@ Pipeline::Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer,
 Pipeline::~Pipeline() = default;
 
 const PipelineSpec& Pipeline::spec() const { return state_->spec; }
+
+Fingerprint Pipeline::fingerprint() const {
+  return FingerprintOf(*state_->input->table, state_->spec);
+}
+
+const std::vector<Split>& Pipeline::splits() const { return state_->input->table->splits; }
 
 uint64_t Pipeline::epoch_splits() const {
   const PipelineSpec& spec = state_->spec;

@@ -32,12 +32,17 @@ class Pipeline {
   // Opens the table, checks projection and transforms against it, registers the accounts. Where
   // `interrupted` gives true, waits for remote storage end by Error kInterrupted. With a checkpoint
   // to go on from, reads it and gives the consumer its state; otherwise Error kUsage when the file
-  // exists. Throws Error.
+  // exists. `splits`: where splits come from; null: all of the table, for its epochs. Throws Error.
   Pipeline(PipelineSpec spec, std::unique_ptr<Consumer> consumer,
-           std::function<bool()> interrupted = {}, CheckpointOptions checkpoint = {});
+           std::function<bool()> interrupted = {}, CheckpointOptions checkpoint = {},
+           std::shared_ptr<SplitSource> splits = nullptr);
   ~Pipeline();  // stops and joins
 
   const PipelineSpec& spec() const;
+  // Of its rows; it must read a table.
+  Fingerprint fingerprint() const;
+  // The table's splits, in its order.
+  const std::vector<Split>& splits() const;
 
   // What the source hands out per epoch: splits of the table, or synthetic elements; 0 where there
   // are no epochs.

@@ -129,6 +129,9 @@ struct PipelineSpec {
   // The consumer gets the first batch repeatedly while the pipeline stands still behind full
   // queues. This shows how fast the consumer would be if input cost nothing. Not a key of the file.
   bool repeat_first_batch = false;
+  // `batch` makes batches of the rows of one unit of a split each (reader/service/lease.h), of this
+  // many rows before filters; 0: it makes batches of batch_rows. Not a key of the file.
+  uint64_t unit_rows = 0;
 };
 
 // Whether some stage has an operator of this kind.

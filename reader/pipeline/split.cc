@@ -14,7 +14,7 @@ SplitLedger::SplitLedger(std::vector<Split> splits, uint64_t epochs,
   if (delivered_) next_ = delivered_->first_epoch() * splits_.size();
 }
 
-std::optional<SplitLedger::Handed> SplitLedger::Next() {
+std::optional<HandedSplit> SplitLedger::Next(StopSignal* /*stop*/) {
   std::lock_guard lock(mutex_);
   if (splits_.empty()) return std::nullopt;
   for (; epochs_ == 0 || next_ < splits_.size() * epochs_; ++next_) {
@@ -28,7 +28,7 @@ std::optional<SplitLedger::Handed> SplitLedger::Next() {
     }
     const uint64_t first_slice = slices_;
     slices_ += dwrf::NumSlices(splits_[split].rows, slice_rows_);
-    return Handed{splits_[split], sequence_++, first_slice, next_++, epoch, std::move(wanted)};
+    return HandedSplit{splits_[split], sequence_++, first_slice, next_++, epoch, std::move(wanted)};
   }
   return std::nullopt;
 }
@@ -47,6 +47,11 @@ uint64_t SplitLedger::handed_out() const {
 std::optional<uint64_t> SplitLedger::total() const {
   if (epochs_ == 0) return std::nullopt;
   return splits_.size() * epochs_;
+}
+
+double SplitLedger::fraction() const {
+  const auto all = total();
+  return !all || *all == 0 ? -1 : static_cast<double>(handed_out()) / static_cast<double>(*all);
 }
 
 Table OpenTable(const std::string& path, const SourceOptions& options, const SourceContext& context,

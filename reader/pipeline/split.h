@@ -1,5 +1,6 @@
-// Split: the unit of work, one stripe of one file. SplitLedger hands the splits of a table out,
-// each exactly once per epoch, or what is left of them if the run continues an earlier one.
+// Split: the unit of work, one stripe of one file. A SplitSource hands splits out; the usual one is
+// SplitLedger: those of a table, each exactly once per epoch, or what is left of them if the run
+// continues an earlier one.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,27 +23,41 @@ struct Split {
   uint64_t rows = 0;
 };
 
+class StopSignal;
+
+struct HandedSplit {
+  Split split;
+  uint64_t sequence = 0;     // counts the splits handed out
+  uint64_t first_slice = 0;  // counts the slices of the splits handed out before
+  uint64_t place = 0;        // number of the split, counted over all epochs
+  uint64_t epoch = 0;
+  std::shared_ptr<const std::vector<RowSpan>> wanted;  // null: all rows
+};
+
 // Thread-safe.
-class SplitLedger {
+class SplitSource {
+ public:
+  virtual ~SplitSource() = default;
+  // Waits for the next split; nothing when there are no more, or `stop` was given.
+  virtual std::optional<HandedSplit> Next(StopSignal* stop) = 0;
+  // Share of all splits that were handed out; below 0 when there is no end.
+  virtual double fraction() const { return -1; }
+};
+
+// Thread-safe.
+class SplitLedger final : public SplitSource {
  public:
   // `epochs` 0 = for ever. What `delivered` has settled is not handed out again; null: nothing is.
   SplitLedger(std::vector<Split> splits, uint64_t epochs,
               std::shared_ptr<const DeliveryLedger> delivered = nullptr);
 
-  struct Handed {
-    Split split;
-    uint64_t sequence;     // counts the splits handed out
-    uint64_t first_slice;  // counts the slices of the splits handed out before
-    uint64_t place;        // number of the split, counted over all epochs
-    uint64_t epoch;
-    std::shared_ptr<const std::vector<RowSpan>> wanted;  // null: all rows
-  };
   // Splits become slices of `rows` rows (dwrf/slices.h); 0, the default: one slice each.
   void SetSliceRows(uint64_t rows) { slice_rows_ = rows; }
-  std::optional<Handed> Next();
+  std::optional<HandedSplit> Next(StopSignal* stop = nullptr) override;  // never waits
   uint64_t handed_out() const;  // including splits that were skipped
   // Splits of all epochs; nothing when it never ends.
   std::optional<uint64_t> total() const;
+  double fraction() const override;
 
  private:
   mutable std::mutex mutex_;

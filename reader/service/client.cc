@@ -96,7 +96,11 @@ std::optional<Message> Client::Handle(const Message& message) {
     state_ = State::kOver;
     end_ = *refused;
   } else if (const auto* ended = std::get_if<Ended>(&message)) {
-    if (state_ == State::kActive && ended->term == term_) state_ = State::kComplete;
+    if (state_ != State::kActive || ended->term != term_) return std::nullopt;
+    state_ = State::kComplete;
+    has_ended_ = true;
+  } else if (std::holds_alternative<Bye>(message)) {
+    may_leave_ = state_ == State::kComplete;
   }
   return std::nullopt;
 }
@@ -133,6 +137,7 @@ std::optional<Report> Client::TakeReport() {
   report.admitted = std::exchange(unreported_, {});
   report.delivered_rows = rows_;
   report.delivered_batches = batches_;
+  report.has_ended = has_ended_;
   return report;
 }
 

@@ -61,6 +61,10 @@ class Client {
   State state() const { return state_; }
   Term term() const { return term_; }
   uint64_t generation() const { return generation_; }
+  // All rows of the job are admitted by the ranks of this generation: what this one has is all that
+  // it gets. This stays so in a later term.
+  bool has_ended() const { return has_ended_; }
+  bool may_leave() const { return may_leave_; }  // all ranks know that
   bool has_started() const { return admitted_.has_value(); }
   // Once it has started.
   const Started& job() const { return job_; }
@@ -86,6 +90,7 @@ class Client {
   std::optional<DeliveryLedger> admitted_, delivered_;
   std::vector<RowSpan> unreported_;
   uint64_t rows_ = 0, batches_ = 0;
+  bool has_ended_ = false, may_leave_ = false;
   Refused end_;
 };
 

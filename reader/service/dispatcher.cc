@@ -154,6 +154,7 @@ void Dispatcher::On(uint64_t peer, const Report& report, int64_t now_ns, Out* ou
   board_->Admitted(report.admitted);
   if (!report.admitted.empty()) failures_ = 0;
   EndIfComplete(out);
+  DismissRanks(out);
   EndDrained(out);
   Serve(now_ns, out);
 }
@@ -163,6 +164,16 @@ void Dispatcher::EndIfComplete(Out* out) {
   is_ended_ = true;
   for (const auto& [rank, member] : job_.members())
     if (member.peer != 0) out->push_back({member.peer, Ended{job_.term()}});
+}
+
+// Once all ranks know that all is admitted none needs another any more.
+void Dispatcher::DismissRanks(Out* out) {
+  if (!is_ended_) return;
+  for (const auto& [rank, member] : job_.members()) {
+    const auto said = clients_.find(member.peer);
+    if (said == clients_.end() || said->second.has_ended == 0) return;
+  }
+  for (const auto& [rank, member] : job_.members()) out->push_back({member.peer, Bye{}});
 }
 
 void Dispatcher::On(uint64_t peer, const Register& who, int64_t now_ns, Out* out) {

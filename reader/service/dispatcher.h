@@ -101,6 +101,7 @@ class Dispatcher {
   void Lose(uint64_t peer, int64_t now_ns, Out* out);
   void EndIfComplete(Out* out);
   void EndDrained(Out* out);
+  void DismissRanks(Out* out);
 
   const DispatcherOptions options_;
   Job job_;

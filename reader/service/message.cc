@@ -38,7 +38,7 @@ void FieldsOf(M& m, V& v) {
     v(m.code, m.reason, m.fix);
   } else if constexpr (std::is_same_v<T, Report>) {
     v(m.instance, m.term, m.admitted, m.delivered_rows, m.delivered_batches, m.wait_ns,
-      m.compute_ns);
+      m.compute_ns, m.has_ended);
   } else if constexpr (std::is_same_v<T, Ended>) {
     v(m.term);
   } else if constexpr (std::is_same_v<T, Register>) {

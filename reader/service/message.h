@@ -77,9 +77,11 @@ struct Report {
   std::vector<RowSpan> admitted;
   uint64_t delivered_rows = 0, delivered_batches = 0;  // by this process
   uint64_t wait_ns = 0, compute_ns = 0;
+  uint32_t has_ended = 0;  // 1: Ended was heard
 };
 
-// Dispatcher -> client: all rows of all epochs are admitted.
+// Dispatcher -> client: all rows of all epochs are admitted by the ranks. Bye follows once all of
+// them have heard it: a rank that left before could be waited for by another one, in a new term.
 struct Ended {
   Term term = 0;
 };
@@ -135,6 +137,7 @@ struct Alive {
 
 // Dispatcher -> worker: asks for no more; Bye once its leases are done.
 struct Drain {};
+// Dispatcher -> worker or client: may go.
 struct Bye {};
 
 // Of a command to the dispatcher: `status`, `drain WORKER`, `end`; and the answer, a JSON object

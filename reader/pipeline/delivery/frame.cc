@@ -27,7 +27,7 @@ constexpr uint64_t Padded(uint64_t bytes) {
 
 // The sections of a batch's body, in their order.
 enum Section {
-  kOrigin,  // 64 bytes: first_row, the numbers of spans and of groups, and zeros
+  kOrigin,  // 64 bytes: first_row, the numbers of spans and of groups, the term, and zeros
   kRowIds,
   kLabels,
   kDense,
@@ -338,6 +338,7 @@ std::vector<Frame> FrameEncoder::Encode(const TensorBatch& batch) {
   origin_[0] = batch.first_row;
   origin_[1] = batch.spans.size();
   origin_[2] = batch.groups.size();
+  origin_[3] = batch.term;
   AddPart({reinterpret_cast<const uint8_t*>(origin_), sizeof origin_}, &frame);
   AddPart(BytesOf(batch.row_ids), &frame);
   AddPart(BytesOf(batch.labels), &frame);
@@ -441,9 +442,10 @@ TensorBatch FrameDecoder::DecodeBatch(const FrameHeader& header, std::span<const
   TensorBatch batch;
   batch.rows = header.rows;
   batch.dense_names = names_[0];
-  uint64_t origin[3];
+  uint64_t origin[4];
   std::memcpy(origin, next(kOrigin).data(), sizeof origin);
   batch.first_row = origin[0];
+  batch.term = origin[3];
   fill(next(kRowIds), &batch.row_ids);
   fill(next(kLabels), &batch.labels);
   fill(next(kDense), &batch.dense);

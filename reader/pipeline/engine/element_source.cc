@@ -1,6 +1,7 @@
 #include "reader/pipeline/engine/element_source.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,19 +14,26 @@
 namespace headrace::reader {
 
 ElementSource::ElementSource(const OperatorContext& context,
-                             std::shared_ptr<const DeliveryLedger> delivered)
+                             std::shared_ptr<const DeliveryLedger> delivered,
+                             std::shared_ptr<SplitSource> splits)
     : context_(context),
       spec_(*context.spec),
-      ledger_(context.table ? context.table->splits : std::vector<Split>(), spec_.epochs,
-              std::move(delivered)) {
-  ledger_.SetSliceRows(SliceRows(spec_));
+      splits_(std::move(splits)),
+      waits_(splits_ != nullptr) {
+  if (!splits_) {
+    auto ledger =
+        std::make_shared<SplitLedger>(context.table ? context.table->splits : std::vector<Split>(),
+                                      spec_.epochs, std::move(delivered));
+    ledger->SetSliceRows(SliceRows(spec_));
+    splits_ = std::move(ledger);
+  }
   if (spec_.synthetic) limit_ = spec_.synthetic->elements * spec_.epochs;
 }
 
 bool ElementSource::Take(Element* element, uint32_t waiter, bool* ended) {
   MemoryLedger* const memory = context_.memory;
   if (memory == nullptr) {
-    *ended = !Next(element);
+    *ended = !Next(element, waiter);
     return !*ended;
   }
   std::unique_lock lock(admission_, std::try_to_lock);
@@ -33,7 +41,7 @@ bool ElementSource::Take(Element* element, uint32_t waiter, bool* ended) {
     account::WaitScope wait(waiter, HR_WAIT_OUT);
     lock.lock();
   }
-  *ended = context_.stop->stopped() || !Next(element);
+  *ended = context_.stop->stopped() || !Next(element, waiter);
   if (*ended) return false;
   const bool is_cached =
       context_.cache != nullptr && !element->wanted && context_.cache->Holds(element->origin.split);
@@ -53,10 +61,13 @@ bool ElementSource::NextSynthetic(Element* element) {
   return true;
 }
 
-bool ElementSource::Next(Element* element) {
+bool ElementSource::Next(Element* element, uint32_t waiter) {
   *element = Element();
   if (spec_.synthetic) return NextSynthetic(element);
-  const auto handed = ledger_.Next();
+  std::optional<account::WaitScope> wait;
+  if (waits_) wait.emplace(waiter, HR_WAIT_IN);
+  const auto handed = splits_->Next(context_.stop);
+  wait.reset();
   if (!handed) return false;
   const Split& split = handed->split;
   if (spec_.cold_reads) ForgetAhead(split.id);
@@ -88,10 +99,7 @@ double ElementSource::fraction() const {
     return limit_ == 0
                ? -1
                : std::min(1.0, static_cast<double>(next_.load()) / static_cast<double>(limit_));
-  const auto total = ledger_.total();
-  return !total || *total == 0
-             ? -1
-             : static_cast<double>(ledger_.handed_out()) / static_cast<double>(*total);
+  return splits_->fraction();
 }
 
 }  // namespace headrace::reader

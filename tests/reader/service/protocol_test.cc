@@ -20,7 +20,8 @@ uint64_t Runs(uint64_t usual) {
 
 struct Tally {
   uint64_t runs = 0, faults = 0, steps = 0;
-  uint64_t have = 0, stale = 0, waits = 0, voided = 0, superseded = 0, generations = 0;
+  uint64_t have = 0, stale = 0, waits = 0, voided = 0, superseded = 0, generations = 0,
+           timeouts = 0;
   std::map<std::string, uint64_t> failures;
 };
 
@@ -41,6 +42,7 @@ Tally Play(Mutation mutation, uint64_t runs, uint64_t seed, bool ends_at_first) 
     tally.voided += result.voided;
     tally.superseded += result.superseded;
     tally.generations += result.generations;
+    tally.timeouts += result.timeouts;
     if (result.what.empty()) continue;
     if (++tally.failures[result.what] == 1)
       std::printf("run %" PRIu64 " (world seed %" PRIu64 "): %s\n", run, options.seed,
@@ -56,15 +58,16 @@ TEST(ServiceProtocol, EachRowComesOnceWhateverDies) {
   std::printf("%" PRIu64 " runs, %" PRIu64 " faults, %" PRIu64
               " steps; units that a client had %" PRIu64 ", of an older term %" PRIu64
               ", before a Started %" PRIu64 ", of a void lease %" PRIu64
-              "; ranks superseded %" PRIu64 ", generations %" PRIu64 "\n",
+              "; ranks superseded %" PRIu64 ", generations %" PRIu64 ", left alone %" PRIu64 "\n",
               tally.runs, tally.faults, tally.steps, tally.have, tally.stale, tally.waits,
-              tally.voided, tally.superseded, tally.generations);
+              tally.voided, tally.superseded, tally.generations, tally.timeouts);
   EXPECT_EQ(tally.faults, 14 * tally.runs);
   // What the rules are for did happen.
   for (const uint64_t times :
        {tally.have, tally.stale, tally.waits, tally.voided, tally.superseded})
     EXPECT_GT(times, 0u);
   EXPECT_GT(tally.generations, tally.runs);
+  EXPECT_LT(tally.timeouts, 1 + tally.runs / 100) << "ranks wait in vain too often";
   for (const auto& [what, runs] : tally.failures)
     ADD_FAILURE() << what << " in " << runs << " of " << tally.runs
                   << " runs, HEADRACE_SEED=" << seed;

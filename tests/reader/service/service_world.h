@@ -46,6 +46,9 @@ struct WorldResult {
   int faults = 0;
   // How often what the rules are for happened.
   uint64_t have = 0, stale = 0, waits = 0, voided = 0, superseded = 0, generations = 0;
+  // Ranks that waited in vain for one that had left: it ended the job together with a process of
+  // the incarnation before, which the launcher had not replaced yet.
+  uint64_t timeouts = 0;
 };
 
 class ServiceWorld {
@@ -109,7 +112,8 @@ class ServiceWorld {
   struct RankProcess {
     uint64_t id = 0, incarnation = 0;
     uint32_t rank = 0;
-    bool is_dead = false;
+    bool is_dead = false, has_left = false;
+    uint64_t hellos = 0;  // since it was not joining
     std::unique_ptr<Client> client;
     std::shared_ptr<Link> link;
     std::deque<RowSpan> buffer;  // admitted, not delivered
@@ -348,7 +352,20 @@ class ServiceWorld {
   }
 
   void Hello(RankProcess* process) {
-    if (process->is_dead) return;
+    if (process->is_dead || process->has_left) return;
+    if (process->client->may_leave() && process->buffer.empty()) {
+      process->has_left = true;
+      return Hang(&process->link);
+    }
+    process->hellos = process->client->state() == Client::State::kJoining ? process->hellos + 1 : 0;
+    const bool is_left_alone = std::any_of(ranks_.begin(), ranks_.end(),
+                                           [](const RankProcess& other) { return other.has_left; });
+    if (process->hellos > 200 && is_left_alone && process->incarnation == incarnation_) {
+      process->is_dead = true;  // --join-timeout
+      ++counts_.timeouts;
+      Hang(&process->link);
+      return RestartRanks();
+    }
     if (IsConnected(process->link)) {
       // Now and then it connects anew, for no reason but its own.
       if (Below(60) != 0) return;
@@ -464,7 +481,7 @@ class ServiceWorld {
     if (faults_ > 0 || !pending_.empty()) return false;
     for (const RankProcess& process : ranks_)
       if (process.is_dead || process.incarnation != incarnation_ || !process.buffer.empty() ||
-          process.client->state() != Client::State::kComplete)
+          !process.client->has_ended())
         return false;
     return std::set<Row>(history_.begin(), history_.end()) == all_;
   }

@@ -1,0 +1,298 @@
+// headrace service: the preprocessing service on one machine: its dispatcher, its workers, and the
+// commands to them.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/command_line.h"
+#include "experiments/interrupt.h"
+#include "reader/service/control.h"
+#include "reader/service/dispatcher_process.h"
+#include "reader/service/job_folder.h"
+#include "reader/service/local_workers.h"
+#include "reader/service/worker_process.h"
+
+namespace headrace::cli {
+namespace {
+
+using reader::service::DispatcherStatus;
+
+struct ServiceOptions {
+  std::string pipeline, job = "train", worker, mode = "lockstep";
+  uint32_t ranks = 1, workers = 2;
+  std::vector<std::string> set;
+  bool json = false, quiet = false;
+  CommandLine *up = nullptr, *dispatcher = nullptr, *run_worker = nullptr, *status = nullptr,
+              *drain = nullptr, *end = nullptr;
+};
+
+void SayService(const ServiceOptions& options, const std::string& text) {
+  if (!options.quiet) std::fputs(fmt::format("headrace service: {}\n", text).c_str(), stderr);
+}
+
+// schema headrace.service/1
+std::string DescribeStatus(const ServiceOptions& options, const DispatcherStatus& status) {
+  nlohmann::json ranks = nlohmann::json::array(), workers = nlohmann::json::array();
+  for (const auto& rank : status.ranks) {
+    const double spent = static_cast<double>(rank.wait_ns + rank.compute_ns);
+    nlohmann::json one = {{"rank", rank.rank},
+                          {"joined", rank.is_joined},
+                          {"connected", rank.is_connected},
+                          {"delivered_rows_count", nullptr},
+                          {"stall_ratio", nullptr},
+                          {"host", nullptr}};
+    if (rank.is_joined) one["host"] = rank.host;
+    if (rank.is_connected) one["delivered_rows_count"] = rank.delivered_rows;
+    if (spent > 0) one["stall_ratio"] = static_cast<double>(rank.wait_ns) / spent;
+    ranks.push_back(std::move(one));
+  }
+  for (const auto& worker : status.workers) {
+    workers.push_back({{"worker", worker.peer},
+                       {"pid", worker.pid},
+                       {"host", worker.host},
+                       {"leases_count", worker.open_leases},
+                       {"sent_units_count", worker.sent_units},
+                       {"silent", worker.is_silent},
+                       {"draining", worker.is_draining}});
+  }
+  const nlohmann::json out = {
+      {"schema", "headrace.service/1"},
+      {"job", options.job},
+      {"pipeline", options.pipeline},
+      {"mode", options.mode},
+      {"generation", status.generation},
+      {"term", status.is_running ? nlohmann::json(status.term) : nlohmann::json()},
+      {"state", status.is_complete  ? "complete"
+                : status.is_running ? "running"
+                                    : "waiting"},
+      {"rows_count", status.rows},
+      {"left_rows_count", status.is_running ? nlohmann::json(status.left_rows) : nlohmann::json()},
+      {"leased_again_count", status.leased_again},
+      {"workers_lost_count", status.workers_lost},
+      {"ranks", std::move(ranks)},
+      {"workers", std::move(workers)}};
+  return out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+int RunDispatcher(const ServiceOptions& options, uint32_t workers) {
+  namespace service = reader::service;
+  experiments::InstallInterruptHandler();
+  service::DispatcherProcessOptions given;
+  given.pipeline = options.pipeline;
+  for (const std::string& text : options.set) given.settings.push_back(reader::ParseSetting(text));
+  given.folder = service::MakeJobFolder(options.job);
+  given.ranks = options.ranks;
+  given.mode = options.mode == "lockstep" ? service::Mode::kLockstep : service::Mode::kIndependent;
+  given.interrupted = [] { return experiments::Interrupted(); };
+  given.describe = [&](const DispatcherStatus& status) { return DescribeStatus(options, status); };
+  std::optional<service::LocalWorkers> local;
+  given.watch = [&](const DispatcherStatus&) {
+    if (!local) return;
+    for (const std::string& failure : local->Turn(MonotonicNs())) SayService(options, failure);
+  };
+  service::DispatcherProcess dispatcher(std::move(given));
+  SayService(options, fmt::format("job {} waits for {} rank{}: headrace consume service:{} --rank "
+                                  "{}/{}",
+                                  options.job, options.ranks, options.ranks == 1 ? "" : "s",
+                                  options.job, options.ranks == 1 ? "0" : "R", options.ranks));
+  if (workers > 0) {
+    local.emplace(std::vector<std::string>{"/proc/self/exe", "service", "worker",
+                                           service::JobFolder(options.job), "--quiet"});
+    local->ScaleTo(workers);
+  }
+  const bool is_over = dispatcher.Run();
+  if (is_over) SayService(options, fmt::format("job {} is complete", options.job));
+  if (experiments::Interrupted()) return static_cast<int>(ExitCode::kInterrupted);
+  return is_over ? 0 : static_cast<int>(ExitCode::kFailure);
+}
+
+int RunWorkerCommand(const ServiceOptions& options) {
+  experiments::InstallInterruptHandler();
+  reader::service::WorkerProcessOptions given;
+  given.folder = reader::service::JobFolder(options.job);
+  given.interrupted = [] { return experiments::Interrupted(); };
+  given.note = [&](const std::string& text) { SayService(options, text); };
+  reader::service::RunWorker(given);
+  return experiments::Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
+}
+
+// What the dispatcher of the job answers.
+std::string AskDispatcher(const ServiceOptions& options, const std::string& verb,
+                          const std::string& argument = "") {
+  namespace service = reader::service;
+  constexpr int64_t kAnswerNs = 10'000'000'000;
+  const std::string folder = service::JobFolder(options.job);
+  const auto connection = service::ControlConnection::Connect(service::DispatcherSocket(folder));
+  if (!connection)
+    throw Error(ExitCode::kFailure, "has no dispatcher here", options.job,
+                "start one: headrace service up PIPELINE --job " + options.job);
+  connection->Send(service::Command{verb, argument});
+  for (const int64_t until = MonotonicNs() + kAnswerNs; MonotonicNs() < until;) {
+    for (const service::Message& message : connection->Receive(100)) {
+      const auto* answer = std::get_if<service::Answer>(&message);
+      if (answer == nullptr) continue;
+      if (answer->code == 0) return answer->text;
+      throw Error(static_cast<ExitCode>(answer->code), answer->text, argument,
+                  "headrace service status " + options.job);
+    }
+    if (connection->is_closed()) break;
+  }
+  throw Error(ExitCode::kFailure, "its dispatcher does not answer", options.job);
+}
+
+void PrintRanks(const nlohmann::json& status) {
+  for (const auto& rank : status["ranks"]) {
+    if (!rank["joined"].get<bool>()) {
+      fmt::print("  rank {}    has not joined\n", rank["rank"].get<uint32_t>());
+      continue;
+    }
+    fmt::print("  rank {}    {}{}", rank["rank"].get<uint32_t>(),
+               Printable(rank["host"].get<std::string>(), 80),
+               rank["connected"].get<bool>() ? "" : ", not connected");
+    if (!rank["delivered_rows_count"].is_null())
+      fmt::print(": {} rows delivered", rank["delivered_rows_count"].get<uint64_t>());
+    if (!rank["stall_ratio"].is_null())
+      fmt::print(", waits {} of its time", FormatPercent(rank["stall_ratio"].get<double>()));
+    fmt::print("\n");
+  }
+}
+
+int PrintStatus(const ServiceOptions& options) {
+  const std::string text = AskDispatcher(options, "status");
+  if (options.json) {
+    fmt::print("{}\n", text);
+    return 0;
+  }
+  nlohmann::json status;
+  try {
+    status = nlohmann::json::parse(text);
+    fmt::print("job {}  {}", options.job, status["state"].get<std::string>());
+    if (!status["term"].is_null()) {
+      const auto rows = status["rows_count"].get<uint64_t>();
+      const uint64_t have = rows - status["left_rows_count"].get<uint64_t>();
+      fmt::print(
+          ", generation {}: {} ({} of {} rows admitted)", status["generation"].get<uint64_t>(),
+          FormatPercent(rows == 0 ? 1 : static_cast<double>(have) / static_cast<double>(rows)),
+          have, rows);
+    }
+    fmt::print("\n");
+    PrintRanks(status);
+    for (const auto& worker : status["workers"]) {
+      fmt::print("  worker {}  process {} on {}: {} splits leased, {} units sent{}{}\n",
+                 worker["worker"].get<uint64_t>(), worker["pid"].get<int64_t>(),
+                 Printable(worker["host"].get<std::string>(), 80),
+                 worker["leases_count"].get<uint64_t>(), worker["sent_units_count"].get<uint64_t>(),
+                 worker["silent"].get<bool>() ? ", silent" : "",
+                 worker["draining"].get<bool>() ? ", draining" : "");
+    }
+    fmt::print("  lost      {} workers with splits; {} leases were given again\n",
+               status["workers_lost_count"].get<uint64_t>(),
+               status["leased_again_count"].get<uint64_t>());
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ExitCode::kBadData, "its dispatcher answers with something else than a status",
+                options.job, "use the same headrace for all processes of a job");
+  }
+  return 0;
+}
+
+int Service(const ServiceOptions& options) {
+  if (options.up->Parsed()) return RunDispatcher(options, options.workers);
+  if (options.dispatcher->Parsed()) return RunDispatcher(options, 0);
+  if (options.run_worker->Parsed()) return RunWorkerCommand(options);
+  if (options.status->Parsed()) return PrintStatus(options);
+  if (options.drain->Parsed()) {
+    AskDispatcher(options, "drain", options.worker);
+    SayService(options, "worker " + options.worker + " ends once its splits are done");
+    return 0;
+  }
+  if (options.end->Parsed()) {
+    AskDispatcher(options, "end");
+    return 0;
+  }
+  throw Error(ExitCode::kUsage, "say which: up, dispatcher, worker, status, drain or end",
+              "service", "e.g. headrace service up rm1/pipeline.toml --ranks 2");
+}
+
+void AddJobOptions(CommandLine* command_line, ServiceOptions* options) {
+  command_line->AddOption("PIPELINE", options->pipeline, "Read what this pipeline file says")
+      ->TypeName("PIPELINE")
+      ->Required();
+  command_line
+      ->AddOption("--job", options->job,
+                  "Name the job, or give a folder for its sockets: a path with a '/'")
+      ->ShowDefault();
+  command_line->AddOption("--ranks", options->ranks, "Divide the rows among so many ranks")
+      ->Check(InRange(1, 65536))
+      ->ShowDefault();
+  command_line
+      ->AddOption("--mode", options->mode,
+                  "Give every rank as many rows as the others, or more to those that take more")
+      ->Check(OneOf({"lockstep", "independent"}))
+      ->ShowDefault();
+  command_line->AddOption("--set", options->set, "Change a setting: decode.parallelism=2")
+      ->TypeName("KEY=VALUE")
+      ->OneValueEach();
+}
+
+HR_COMMAND(
+    "service",
+    {.summary = "reads a table with workers that may die, for ranks that train",
+     .examples =
+         "  headrace service up rm1/pipeline.toml --ranks 2 --workers 3 # then, for each rank:\n"
+         "  headrace consume service:train --rank 0/2\n"
+         "  headrace service status train\n"
+         "  headrace service drain train 2                       # worker 2 ends, no row is lost\n"
+         "  headrace service end train\n"
+         "  headrace service dispatcher rm1/pipeline.toml --job ctr # without workers; then:\n"
+         "  headrace service worker ctr                          # as many as wanted\n",
+     .exit_codes = "0 all rows delivered, 1 ended before or no dispatcher, 2 usage, 5 a table that "
+                   "cannot be read, 130 interrupted",
+     .next = "headrace consume service:JOB --rank R/N",
+     .configure = [](CommandLine& command_line) -> std::function<int()> {
+       auto options = std::make_shared<ServiceOptions>();
+       command_line.AddFlag("-q,--quiet", options->quiet, "Print nothing but errors");
+       command_line.Fallthrough();
+       const auto subcommand = [&](const char* name, const char* purpose) {
+         CommandLine* const one = command_line.AddSubcommand(name, purpose);
+         one->Fallthrough();
+         return one;
+       };
+       const auto job = [&](CommandLine* one) {
+         one->AddOption("JOB", options->job, "The job's name, or the folder of its sockets")
+             ->TypeName("JOB")
+             ->Required();
+       };
+       options->up = subcommand("up", "runs a dispatcher and workers on this machine");
+       AddJobOptions(options->up, options.get());
+       options->up->AddOption("--workers", options->workers, "Keep so many workers running")
+           ->Check(InRange(1, 1024))
+           ->ShowDefault();
+       options->dispatcher = subcommand("dispatcher", "hands the splits of a job to workers");
+       AddJobOptions(options->dispatcher, options.get());
+       options->run_worker = subcommand("worker", "makes batches of the splits it is given");
+       job(options->run_worker);
+       options->status = subcommand("status", "says how far a job is, and who works on it");
+       job(options->status);
+       options->status->AddFlag("--json", options->json,
+                                "Print one JSON object (schema headrace.service/1)");
+       options->drain = subcommand("drain", "lets a worker finish its splits and end");
+       job(options->drain);
+       options->drain->AddOption("WORKER", options->worker, "Its number, as status says it")
+           ->TypeName("WORKER")
+           ->Required();
+       options->end = subcommand("end", "ends the dispatcher of a job and its workers");
+       job(options->end);
+       return [options] { return Service(*options); };
+     }});
+
+}  // namespace
+}  // namespace headrace::cli

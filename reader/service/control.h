@@ -1,0 +1,77 @@
+// Control connections: messages of the service over Unix sockets (message.h), without waiting
+// longer than asked for. A ControlConnection is one end; a ControlServer listens for many. The
+// socket has mode 0600: whoever may connect is the same user.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reader/service/message.h"
+
+namespace headrace::reader::service {
+
+// One thread.
+class ControlConnection {
+ public:
+  explicit ControlConnection(int fd);  // takes the descriptor
+  ~ControlConnection();
+  ControlConnection(const ControlConnection&) = delete;
+  ControlConnection& operator=(const ControlConnection&) = delete;
+
+  // Null when nobody listens there.
+  static std::unique_ptr<ControlConnection> Connect(const std::string& path);
+
+  // What cannot go at once is kept and goes with the next calls. It is no error when the other side
+  // is gone.
+  void Send(const Message& message);
+  // The messages that are whole; waits up to `timeout_ms` for the first, or until `wake_fd` (-1:
+  // none) can be read. Throws Error kBadData for bytes that are none.
+  std::vector<Message> Receive(int timeout_ms, int wake_fd = -1);
+  // The other side is gone, and all that it sent was received.
+  bool is_closed() const { return is_closed_; }
+  // It takes nothing, and this many bytes wait for it.
+  uint64_t unsent_bytes() const { return out_.size() - sent_; }
+  int fd() const { return fd_; }
+
+ private:
+  void Flush();
+  void Fill();
+  std::vector<Message> Parse();
+
+  int fd_;
+  bool is_closed_ = false;
+  std::vector<uint8_t> in_;
+  std::string out_;
+  size_t sent_ = 0;  // of out_
+};
+
+// One thread.
+class ControlServer {
+ public:
+  // Throws Error kUsage when another one listens there, or it is no socket.
+  explicit ControlServer(const std::string& path);
+  ~ControlServer();  // removes the socket's file
+  ControlServer(const ControlServer&) = delete;
+  ControlServer& operator=(const ControlServer&) = delete;
+
+  struct Event {
+    uint64_t peer = 0;  // never used again
+    // What it said; in order. A peer whose bytes are no messages is disconnected.
+    std::vector<Message> messages;
+    bool is_gone = false;  // after these
+  };
+  std::vector<Event> Wait(int timeout_ms);
+  void Send(uint64_t peer, const Message& message);  // nothing when it is gone
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  uint64_t device_ = 0, inode_ = 0;  // of the socket's file
+  std::map<uint64_t, std::unique_ptr<ControlConnection>> peers_;
+  uint64_t last_peer_ = 0;
+};
+
+}  // namespace headrace::reader::service

@@ -1,0 +1,149 @@
+#include "reader/service/dispatcher_process.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "reader/dwrf/file_reader.h"
+#include "reader/pipeline/batching.h"
+#include "reader/pipeline/fingerprint.h"
+#include "reader/service/control.h"
+#include "reader/service/job_folder.h"
+
+namespace headrace::reader::service {
+namespace {
+
+constexpr int64_t kTickNs = 100'000'000;
+constexpr int kWaitMs = 100;
+constexpr int64_t kPartingNs = 2'000'000'000;  // for those who are told that it is over
+
+// Greater than that of any dispatcher before, unless the clock went back: then ranks and workers
+// say so.
+Term FirstTerm() {
+  using std::chrono::duration_cast, std::chrono::nanoseconds, std::chrono::system_clock;
+  return static_cast<Term>(
+      duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count());
+}
+
+DispatcherOptions OptionsOf(const DispatcherProcessOptions& given) {
+  const PipelineSpec spec = WorkerSpec(LoadPipeline(given.pipeline, given.settings));
+  SourceContext context;
+  context.stopped = given.interrupted;
+  dwrf::OpenOptions opening;
+  if (!spec.keys.empty()) opening.keys = dwrf::KeyRing::Load(spec.keys);
+  const Table table = OpenTable(spec.table, spec.io, context, opening);
+  dwrf::CheckProjection(table.files[0]->schema(), table.files[0]->source().name(), spec.projection);
+  DispatcherOptions options;
+  options.job.ranks = given.ranks;
+  options.job.epochs = spec.epochs;
+  options.job.splits = RangesOf(table.splits);
+  options.job.fingerprint = FingerprintOf(table, spec);
+  options.job.first_term = FirstTerm();
+  options.board.mode = given.mode;
+  options.board.ranks = given.ranks;
+  options.board.epochs = spec.epochs;
+  options.board.unit_rows = spec.unit_rows;
+  options.board.seed = spec.seed;
+  options.batch_rows = spec.batch_rows;
+  const std::filesystem::path path = std::filesystem::absolute(given.pipeline);
+  options.session.path = path.string();
+  options.session.folder = path.parent_path().string();
+  options.session.text = spec.text;
+  options.session.settings = given.settings;
+  options.session.fingerprint = options.job.fingerprint;
+  options.session.unit_rows = spec.unit_rows;
+  return options;
+}
+
+}  // namespace
+
+struct DispatcherProcess::State {
+  explicit State(DispatcherProcessOptions given)
+      : options(std::move(given)),
+        dispatcher(OptionsOf(options)),
+        server(DispatcherSocket(options.folder)) {}
+
+  bool Interrupted() const { return options.interrupted && options.interrupted(); }
+  void Send(std::vector<Addressed>&& messages) {
+    for (const Addressed& one : messages) server.Send(one.peer, one.message);
+  }
+  void Take(const ControlServer::Event& event);
+  Answer Obey(const Command& command);
+  void Part();
+
+  DispatcherProcessOptions options;
+  Dispatcher dispatcher;
+  ControlServer server;
+  bool was_told_to_end = false;
+};
+
+void DispatcherProcess::State::Take(const ControlServer::Event& event) {
+  const int64_t now = MonotonicNs();
+  for (const Message& message : event.messages) {
+    if (const auto* command = std::get_if<Command>(&message)) {
+      server.Send(event.peer, Obey(*command));
+    } else {
+      Send(dispatcher.Handle(event.peer, message, now));
+    }
+  }
+  if (event.is_gone) Send(dispatcher.Gone(event.peer, now));
+}
+
+Answer DispatcherProcess::State::Obey(const Command& command) {
+  const auto usage = static_cast<uint32_t>(ExitCode::kUsage);
+  if (command.verb == "status")
+    return {0, options.describe ? options.describe(dispatcher.status()) : ""};
+  if (command.verb == "end") {
+    was_told_to_end = true;
+    return {0, ""};
+  }
+  if (command.verb != "drain") return {usage, "this dispatcher knows no such command"};
+  const uint64_t worker = std::strtoull(command.argument.c_str(), nullptr, 10);
+  std::vector<Addressed> out;
+  if (!dispatcher.Drain(worker, &out)) return {usage, "there is no such worker"};
+  Send(std::move(out));
+  return {0, ""};
+}
+
+// Says that it is over, and waits a moment for those who listen.
+void DispatcherProcess::State::Part() {
+  const DispatcherStatus status = dispatcher.status();
+  for (const WorkerStatus& worker : status.workers) server.Send(worker.peer, Bye{});
+  const int64_t until = MonotonicNs() + kPartingNs;
+  while (!dispatcher.status().workers.empty() && MonotonicNs() < until)
+    for (const auto& event : server.Wait(kWaitMs))
+      if (event.is_gone) dispatcher.Gone(event.peer, MonotonicNs());
+}
+
+DispatcherProcess::DispatcherProcess(DispatcherProcessOptions options)
+    : state_(std::make_unique<State>(std::move(options))) {}
+
+DispatcherProcess::~DispatcherProcess() = default;
+
+bool DispatcherProcess::Run() {
+  State& state = *state_;
+  int64_t ticked_ns = 0;
+  while (!state.dispatcher.is_over() && !state.Interrupted() && !state.was_told_to_end) {
+    for (const auto& event : state.server.Wait(kWaitMs)) state.Take(event);
+    const int64_t now = MonotonicNs();
+    if (now - ticked_ns >= kTickNs) {
+      ticked_ns = now;
+      state.Send(state.dispatcher.Tick(now));
+      if (state.options.watch) state.options.watch(state.dispatcher.status());
+    }
+    if (const auto& failure = state.dispatcher.failure()) {
+      state.Part();
+      throw Error(static_cast<ExitCode>(failure->code), failure->reason, state.options.pipeline,
+                  failure->fix);
+    }
+  }
+  const bool is_over = state.dispatcher.is_over();
+  state.Part();
+  return is_over;
+}
+
+}  // namespace headrace::reader::service

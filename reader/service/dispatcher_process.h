@@ -1,0 +1,42 @@
+// DispatcherProcess: a job's dispatcher as a process: it opens the table, listens for clients and
+// workers, and answers `headrace service status|drain|end`.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "reader/pipeline/spec.h"
+#include "reader/service/dispatcher.h"
+
+namespace headrace::reader::service {
+
+struct DispatcherProcessOptions {
+  std::string pipeline;  // file
+  Settings settings;
+  std::string folder;  // of the job (job_folder.h); there
+  uint32_t ranks = 1;
+  Mode mode = Mode::kLockstep;
+  std::function<bool()> interrupted = {};
+  // Called a few times a second with what it knows: for a provisioner, for progress.
+  std::function<void(const DispatcherStatus&)> watch = {};
+  // What `status` answers, of a status.
+  std::function<std::string(const DispatcherStatus&)> describe = {};
+};
+
+class DispatcherProcess {
+ public:
+  // Opens the table and listens. Throws Error kUsage when another dispatcher has the job, or the
+  // pipeline is none for a service.
+  explicit DispatcherProcess(DispatcherProcessOptions options);
+  ~DispatcherProcess();
+
+  // Returns when all rows were delivered and all clients have gone; false when it was interrupted,
+  // or told to end, before. Throws Error when the job cannot go on.
+  bool Run();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headrace::reader::service

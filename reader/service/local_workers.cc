@@ -1,0 +1,84 @@
+#include "reader/service/local_workers.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace headrace::reader::service {
+namespace {
+
+constexpr int64_t kFirstPauseNs = 100'000'000, kMostPauseNs = 10'000'000'000;
+constexpr int64_t kLongRunNs = 10'000'000'000;  // one that ran so long did not end at its start
+constexpr int64_t kEndNs = 5'000'000'000;
+
+}  // namespace
+
+LocalWorkers::~LocalWorkers() {
+  for (const auto& [pid, start] : children_) kill(pid, SIGTERM);
+  const int64_t until = MonotonicNs() + kEndNs;
+  while (!children_.empty()) {
+    if (MonotonicNs() > until)
+      for (const auto& [pid, start] : children_) kill(pid, SIGKILL);
+    std::erase_if(children_,
+                  [](const auto& child) { return waitpid(child.first, nullptr, WNOHANG) != 0; });
+    usleep(5'000);
+  }
+}
+
+void LocalWorkers::Start(int64_t now_ns) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command_) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) throw ErrnoError(errno, "start a worker:", command_[0]);
+  if (pid == 0) {
+    // It ends with its dispatcher, also when that is killed; and only then: Ctrl-C on a terminal
+    // reaches the whole group, and the dispatcher ends its workers itself.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    setpgid(0, 0);
+    execv(arguments[0], arguments.data());
+    _exit(127);
+  }
+  children_[pid] = now_ns;
+}
+
+void LocalWorkers::Ended(pid_t pid, int status, int64_t now_ns,
+                         std::vector<std::string>* failures) {
+  const int64_t ran_ns = now_ns - children_.at(pid);
+  children_.erase(pid);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    wanted_ -= std::min(wanted_, 1u);
+    return;
+  }
+  pause_ns_ =
+      ran_ns > kLongRunNs ? kFirstPauseNs : std::clamp(2 * pause_ns_, kFirstPauseNs, kMostPauseNs);
+  next_start_ns_ = now_ns + pause_ns_;
+  failures->push_back(
+      WIFEXITED(status)
+          ? fmt::format("worker process {} ended with exit code {}", pid, WEXITSTATUS(status))
+          : fmt::format("worker process {} was killed by signal {}", pid, WTERMSIG(status)));
+}
+
+std::vector<std::string> LocalWorkers::Turn(int64_t now_ns) {
+  std::vector<std::string> failures;
+  std::vector<pid_t> pids;
+  for (const auto& [pid, start] : children_) pids.push_back(pid);
+  for (const pid_t pid : pids) {
+    int status = 0;
+    if (waitpid(pid, &status, WNOHANG) == pid) Ended(pid, status, now_ns, &failures);
+  }
+  while (children_.size() < wanted_ && now_ns >= next_start_ns_) Start(now_ns);
+  return failures;
+}
+
+}  // namespace headrace::reader::service

@@ -1,0 +1,42 @@
+// LocalWorkers: the workers of a job as child processes of its dispatcher, on one machine. They end
+// with it. One that ends on its own is started again, after a pause that grows while it does so
+// soon.
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace headrace::reader::service {
+
+// One thread.
+class LocalWorkers {
+ public:
+  // `command`: what a worker is, argv[0] a path.
+  explicit LocalWorkers(std::vector<std::string> command) : command_(std::move(command)) {}
+  ~LocalWorkers();  // ends them: SIGTERM, and SIGKILL after 5 s
+  LocalWorkers(const LocalWorkers&) = delete;
+  LocalWorkers& operator=(const LocalWorkers&) = delete;
+
+  // So many are to run. It ends none: fewer come about by draining, and a worker that ended with
+  // exit code 0 was drained and is wanted no longer.
+  void ScaleTo(uint32_t workers) { wanted_ = workers; }
+  // Call a few times a second: looks who has ended, starts those that are missing. Returns a line
+  // for each that failed. Throws Error kResources where the system makes no process.
+  std::vector<std::string> Turn(int64_t now_ns);
+  uint32_t running() const { return static_cast<uint32_t>(children_.size()); }
+  uint32_t wanted() const { return wanted_; }
+
+ private:
+  void Start(int64_t now_ns);
+  void Ended(pid_t pid, int status, int64_t now_ns, std::vector<std::string>* failures);
+
+  const std::vector<std::string> command_;
+  uint32_t wanted_ = 0;
+  std::map<pid_t, int64_t> children_;  // with the time of their start
+  int64_t pause_ns_ = 0, next_start_ns_ = 0;
+};
+
+}  // namespace headrace::reader::service

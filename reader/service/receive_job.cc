@@ -1,0 +1,408 @@
+#include "reader/service/receive_job.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "probes/account/account.h"
+#include "probes/account/scope.h"
+#include "reader/batch/rebatch.h"
+#include "reader/pipeline/delivery/connect.h"
+#include "reader/pipeline/stop_signal.h"
+#include "reader/service/client.h"
+#include "reader/service/control.h"
+#include "reader/service/job_folder.h"
+#include "reader/service/wakeup.h"
+
+namespace headrace::reader::service {
+namespace {
+
+constexpr auto kLookAgain = std::chrono::milliseconds(50);
+constexpr int64_t kLongestWaitNs = 10'000'000'000;  // the longest wait for other ranks to know
+constexpr int kPollMs = 50;                         // between reports
+
+}  // namespace
+
+struct ReceiveJob::State {
+  State(ReceiveJobOptions given, std::unique_ptr<Consumer> taker);
+
+  bool Stopped() const { return stop.stopped() || (options.interrupted && options.interrupted()); }
+  void Fail(std::exception_ptr first);
+  void Note(const std::string& text) const {
+    if (options.note) options.note(text);
+  }
+  // Each on its own thread.
+  void Control();
+  void Accept();
+  void Receive(const std::shared_ptr<Receiver>& from);
+  void Consume();
+
+  bool MayLeave();
+  void CheckJoining();
+  bool TalkTo(ControlConnection* connection);
+  void Hear(const Message& message);
+  bool Admit(TensorBatch&& unit);
+  void Deliver(TensorBatch&& batch, int64_t wait_begin);
+  void Save();
+  std::optional<TensorBatch> NextUnit(int64_t* wait_begin);
+
+  const ReceiveJobOptions options;
+  const std::unique_ptr<Consumer> consumer;
+  DeliveryAddress address;
+  std::optional<Listener> listener;
+  uint32_t stage, receive, deserialize, consumer_stage, rebatch_account, consumer_account;
+  StopSignal stop;
+  Wakeup wakeup;  // of the control thread
+  std::atomic<uint64_t> bytes{0}, repeated{0};
+  std::atomic<bool> is_done{false};  // all is delivered
+  std::atomic<int64_t> done_ns{0};
+
+  mutable std::mutex mutex;  // guards the following
+  std::condition_variable changed;
+  std::optional<Client> client;
+  std::deque<TensorBatch> units;
+  std::exception_ptr error;
+  PipelineProgress progress;
+  std::vector<uint32_t> missing;  // ranks, as the dispatcher last said
+  int64_t joining_ns = 0;
+  std::optional<Rebatcher> rebatcher;  // once the job has started; the consumer's thread alone
+  uint64_t since_save = 0;
+};
+
+ReceiveJob::State::State(ReceiveJobOptions given, std::unique_ptr<Consumer> taker)
+    : options(std::move(given)), consumer(std::move(taker)) {
+  const std::string socket = fmt::format("{}/rank-{}-{}", options.folder, options.rank, getpid());
+  address = {options.through_shared_memory ? DeliveryKind::kShm : DeliveryKind::kUnix, socket};
+  std::vector<Checkpoint> saved;
+  const std::string& path = options.checkpoint.path;
+  std::error_code ignored;
+  if (!path.empty() && std::filesystem::exists(path, ignored)) {
+    if (!options.checkpoint.resume)
+      throw Error(ExitCode::kUsage, "exists", path,
+                  "add --resume to go on from it, or remove it to start from the first row");
+    saved.push_back(ReadCheckpoint(path));
+    consumer->LoadState(saved.back().consumer_state);
+    progress.resumed = true;
+  }
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  client.emplace(
+      ClientOptions{.rank = options.rank,
+                    .ranks = options.ranks,
+                    .instance = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
+                    .address = FormatDeliveryAddress(address),
+                    .host = fmt::format("{}, process {}", host, getpid())},
+      std::move(saved));
+  progress.fraction = -1;
+  hr_account_open("consume");
+  stage = hr_stage("receive", 1, 0);
+  receive = hr_operator("receive", "receive", stage);
+  deserialize = hr_operator("deserialize", "deserialize", stage);
+  consumer_stage = hr_stage("consumer", 1, 1);
+  consumer->RegisterAccounts(consumer_stage);
+  rebatch_account = hr_operator("rebatch", "rebatch", consumer_stage);
+  consumer_account = hr_operator("consumer", "consumer", consumer_stage);
+}
+
+void ReceiveJob::State::Fail(std::exception_ptr first) {
+  {
+    std::lock_guard lock(mutex);
+    if (!error) error = std::move(first);
+  }
+  stop.Stop();
+  changed.notify_all();
+  wakeup.Wake();
+}
+
+// What is delivered stays so; but while a rank does not know that all is admitted, it may need this
+// one in a new term.
+bool ReceiveJob::State::MayLeave() {
+  if (!is_done) return false;
+  if (MonotonicNs() - done_ns > kLongestWaitNs) return true;
+  std::lock_guard lock(mutex);
+  return client->may_leave() || !client->has_ended();
+}
+
+// A dispatcher or a rank that does not come is named.
+void ReceiveJob::State::CheckJoining() {
+  const int64_t now = MonotonicNs();
+  std::lock_guard lock(mutex);
+  if (client->state() != Client::State::kJoining || client->has_ended()) joining_ns = now;
+  if (now - joining_ns < options.join_timeout_ns) return;
+  std::string ranks;
+  for (const uint32_t rank : missing) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
+  throw Error(ExitCode::kFailure,
+              fmt::format("waited {} s for {}", options.join_timeout_ns / 1'000'000'000,
+                          ranks.empty() ? "the dispatcher" : "rank " + ranks),
+              fmt::format("rank {}/{}", options.rank, options.ranks),
+              "start what is missing, or all ranks again, each from its checkpoint");
+}
+
+// Talks to the dispatcher, or to the next one, until the rank's part is done.
+void ReceiveJob::State::Control() {
+  std::unique_ptr<ControlConnection> connection;
+  bool has_noted = false;
+  try {
+    joining_ns = MonotonicNs();
+    while (!Stopped() && !MayLeave()) {
+      CheckJoining();
+      if (!connection) {
+        connection = ControlConnection::Connect(DispatcherSocket(options.folder));
+        if (!connection) {
+          if (!std::exchange(has_noted, true))
+            Note("waits for the dispatcher of " + options.folder);
+          std::this_thread::sleep_for(kLookAgain);
+          continue;
+        }
+        has_noted = false;
+        std::lock_guard lock(mutex);
+        connection->Send(client->Connected());
+      }
+      if (!TalkTo(connection.get())) {
+        connection.reset();
+        Note("the dispatcher is gone: waits for it, or for another one");
+        has_noted = true;
+      }
+    }
+  } catch (...) {
+    Fail(std::current_exception());
+  }
+  changed.notify_all();
+}
+
+// One turn; false when the connection has ended.
+bool ReceiveJob::State::TalkTo(ControlConnection* connection) {
+  for (const Message& message : connection->Receive(kPollMs, wakeup.fd())) {
+    Hear(message);
+    std::lock_guard lock(mutex);
+    if (const auto answer = client->Handle(message)) connection->Send(*answer);
+    if (client->state() != Client::State::kOver) continue;
+    const Refused& end = client->end();
+    throw Error(static_cast<ExitCode>(end.code), end.reason,
+                fmt::format("rank {}/{}", options.rank, options.ranks), end.fix);
+  }
+  wakeup.Clear();
+  changed.notify_all();
+  if (connection->is_closed()) return false;
+  std::lock_guard lock(mutex);
+  if (auto report = client->TakeReport()) {
+    report->wait_ns = progress.wait_ns;
+    report->compute_ns = progress.compute_ns;
+    connection->Send(*report);
+  }
+  return true;
+}
+
+// What is worth a line.
+void ReceiveJob::State::Hear(const Message& message) {
+  if (const auto* waiting = std::get_if<Waiting>(&message)) {
+    {
+      std::lock_guard lock(mutex);
+      missing = waiting->missing;
+    }
+    std::string ranks;
+    for (const uint32_t rank : waiting->missing)
+      ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
+    Note(fmt::format("waits for rank{} {}", waiting->missing.size() == 1 ? "" : "s", ranks));
+  } else if (const auto* started = std::get_if<Started>(&message)) {
+    Note(fmt::format("rank {}/{} begins: generation {}, term {}", options.rank, options.ranks,
+                     started->generation, started->term));
+  }
+}
+
+void ReceiveJob::State::Accept() {
+  std::vector<std::thread> threads;
+  const auto ends = [this] { return is_done || Stopped(); };
+  try {
+    while (!ends()) {
+      std::shared_ptr<Receiver> worker = listener->Accept(ends, false, options.note);
+      if (!worker) break;
+      threads.emplace_back([this, worker] { Receive(worker); });
+    }
+  } catch (...) {
+    Fail(std::current_exception());
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// A worker that ends, or breaks the rules, is the dispatcher's business: its rows come again.
+void ReceiveJob::State::Receive(const std::shared_ptr<Receiver>& from) {
+  account::ThreadScope thread(stage);
+  FrameDecoder decoder;
+  try {
+    while (!decoder.ended() && !is_done && !Stopped()) {
+      std::optional<TensorBatch> unit;
+      {
+        account::OperatorScope scope(receive);
+        const ReceivedFrame frame = from->Receive(receive);
+        const uint64_t frame_bytes = sizeof frame.header + frame.body.size();
+        bytes += frame_bytes;
+        const bool is_batch = frame.header.kind == static_cast<uint8_t>(FrameKind::kBatch);
+        scope.Done(is_batch, frame.header.rows, frame_bytes, frame_bytes);
+        account::OperatorScope decoding(deserialize);
+        unit = decoder.Decode(frame.header, frame.body, frame.keep);
+        if (unit) decoding.Done(unit->rows, frame_bytes, unit->MemoryBytes());
+      }
+      if (unit && !Admit(std::move(*unit))) return;
+    }
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::kBadData)
+      Note(fmt::format("the worker (process {}) is disconnected: {}", from->producer_pid(),
+                       error.what()));
+  } catch (const std::bad_alloc&) {
+    Fail(std::make_exception_ptr(Error(ExitCode::kResources, "out of memory")));
+  }
+}
+
+// Waits for room, and for the term that runs; then the unit is in the queue, or dropped. False when
+// it ends.
+bool ReceiveJob::State::Admit(TensorBatch&& unit) {
+  std::unique_lock lock(mutex);
+  while (!is_done && !Stopped()) {
+    if (units.size() >= options.queue) {
+      changed.wait_for(lock, kLookAgain);
+      continue;
+    }
+    switch (client->Admit(unit.term, unit.spans)) {
+      case Client::Admission::kWait:
+        changed.wait_for(lock, kLookAgain);
+        continue;
+      case Client::Admission::kHave:
+        ++repeated;
+        return true;
+      case Client::Admission::kStale:
+        return true;
+      case Client::Admission::kNew:
+        units.push_back(std::move(unit));
+        changed.notify_all();
+        return true;
+    }
+  }
+  return false;
+}
+
+// Nothing when all rows of the job were taken, or it ends.
+std::optional<TensorBatch> ReceiveJob::State::NextUnit(int64_t* wait_begin) {
+  std::unique_lock lock(mutex);
+  account::WaitScope wait(consumer_account, HR_WAIT_IN);
+  while (units.empty() && !client->has_ended() && !Stopped()) changed.wait_for(lock, kLookAgain);
+  if (Stopped() || units.empty()) return std::nullopt;
+  if (!rebatcher) {
+    rebatcher.emplace(client->job().batch_rows);
+    *wait_begin = MonotonicNs();  // the time before the job began is nobody's wait
+  }
+  TensorBatch unit = std::move(units.front());
+  units.pop_front();
+  changed.notify_all();
+  return unit;
+}
+
+void ReceiveJob::State::Consume() {
+  account::ThreadScope thread(consumer_stage);
+  int64_t wait_begin = MonotonicNs();
+  const auto deliver = [&](TensorBatch&& batch) {
+    Deliver(std::move(batch), wait_begin);
+    wait_begin = MonotonicNs();
+  };
+  while (auto unit = NextUnit(&wait_begin)) {
+    if (unit->spans.empty()) continue;
+    rebatcher->Add(std::move(*unit), deliver);
+    if (Stopped()) return;
+  }
+  if (Stopped()) return;
+  if (rebatcher) rebatcher->Finish(deliver);
+  if (!Stopped() && !options.checkpoint.path.empty()) Save();
+}
+
+void ReceiveJob::State::Deliver(TensorBatch&& batch, int64_t wait_begin) {
+  if (Stopped()) return;  // it comes again, to whoever goes on
+  const std::vector<RowSpan> spans = batch.spans;
+  const uint64_t rows = batch.rows;
+  const int64_t begin = MonotonicNs();
+  if (rows > 0) {
+    account::OperatorScope scope(consumer_account);
+    Element element;
+    element.rows = rows;
+    element.bytes = batch.MemoryBytes();
+    element.payload = std::move(batch);
+    const uint64_t in = element.bytes;
+    consumer->Step(std::move(element), &stop);
+    scope.Done(rows, in, 0);
+    if (Stopped()) return;  // its step was cut short
+  }
+  const int64_t done = MonotonicNs();
+  if (rows > 0)
+    hr_step(static_cast<uint64_t>(begin - wait_begin), static_cast<uint64_t>(done - begin), rows);
+  {
+    std::lock_guard lock(mutex);
+    client->Delivered(spans, rows);
+    progress.batches += rows > 0;
+    progress.rows += rows;
+    progress.wait_ns += static_cast<uint64_t>(begin - wait_begin);
+    progress.compute_ns += static_cast<uint64_t>(done - begin);
+  }
+  if (options.checkpoint.path.empty() || ++since_save < options.checkpoint.every) return;
+  Save();
+}
+
+void ReceiveJob::State::Save() {
+  since_save = 0;
+  Checkpoint save;
+  {
+    std::lock_guard lock(mutex);
+    if (!client->has_started()) return;
+    save = client->Save(consumer->SaveState());
+  }
+  WriteCheckpoint(options.checkpoint.path, save);
+}
+
+ReceiveJob::ReceiveJob(ReceiveJobOptions options, std::unique_ptr<Consumer> consumer)
+    : state_(std::make_unique<State>(std::move(options), std::move(consumer))) {}
+
+ReceiveJob::~ReceiveJob() = default;
+
+void ReceiveJob::Run() {
+  State& state = *state_;
+  state.listener.emplace(state.address);
+  std::thread accepting([&] { state.Accept(); });
+  std::thread control([&] { state.Control(); });
+  try {
+    state.Consume();
+  } catch (const Error& error) {
+    state.Fail(std::make_exception_ptr(error.Within("consumer")));
+  } catch (...) {
+    state.Fail(std::current_exception());
+  }
+  state.done_ns = MonotonicNs();
+  state.is_done = true;
+  state.wakeup.Wake();
+  state.changed.notify_all();
+  control.join();
+  accepting.join();
+  std::lock_guard lock(state.mutex);
+  if (state.error) std::rethrow_exception(state.error);
+}
+
+PipelineProgress ReceiveJob::progress() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->progress;
+}
+
+uint64_t ReceiveJob::bytes() const { return state_->bytes; }
+uint64_t ReceiveJob::repeated_units() const { return state_->repeated; }
+
+}  // namespace headrace::reader::service

@@ -1,0 +1,207 @@
+#include "reader/service/send_lanes.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/error.h"
+#include "probes/account/account.h"
+#include "probes/account/scope.h"
+#include "reader/pipeline/delivery/connect.h"
+
+namespace headrace::reader::service {
+namespace {
+
+constexpr auto kConnectAgain = std::chrono::milliseconds(50);  // between tries to connect
+constexpr auto kIdle = std::chrono::milliseconds(500);  // before a look at an idle connection
+constexpr int kLooks = 4;                               // tenths of a second that it takes
+
+}  // namespace
+
+SendLanes::~SendLanes() { Stop(); }
+
+void SendLanes::RegisterAccounts() {
+  stage_ = hr_stage("send", 1, 0);
+  serialize_ = hr_operator("serialize", "serialize", stage_);
+  send_ = hr_operator("send", "send", stage_);
+}
+
+void SendLanes::Drop() {
+  for (const auto& lane : lanes_)
+    std::erase_if(lane->units, [&](const Element& unit) {
+      return unit.payload.As<TensorBatch>().term != term_;
+    });
+}
+
+void SendLanes::SetTerm(Term term, const std::vector<std::string>& addresses) {
+  std::lock_guard lock(mutex_);
+  term_ = term;
+  Drop();
+  for (uint32_t rank = 0; rank < addresses.size(); ++rank) {
+    if (rank == lanes_.size()) {
+      lanes_.push_back(std::make_unique<Lane>());
+      Lane* const lane = lanes_.back().get();
+      lane->rank = rank;
+      lane->address = addresses[rank];
+      lane->thread = std::thread([this, lane] { Work(lane); });
+    }
+    lanes_[rank]->address = addresses[rank];
+  }
+  changed_.notify_all();
+}
+
+bool SendLanes::Put(uint32_t rank, Element&& unit, const StopSignal* stop) {
+  const Term term = unit.payload.As<TensorBatch>().term;
+  std::unique_lock lock(mutex_);
+  const auto is_over = [&] {
+    return is_stopped_ || error_ || stop->stopped() || term != term_ || rank >= lanes_.size();
+  };
+  const auto ready = [&] { return is_over() || lanes_[rank]->units.size() < options_.units; };
+  while (!changed_.wait_for(lock, kConnectAgain, ready)) {  // `stop` wakes nobody here
+  }
+  if (error_) std::rethrow_exception(error_);
+  if (is_over()) return false;
+  lanes_[rank]->units.push_back(std::move(unit));
+  changed_.notify_all();
+  return true;
+}
+
+bool SendLanes::Flush(int64_t timeout_ns) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] {
+    return is_stopped_ || std::all_of(lanes_.begin(), lanes_.end(), [](const auto& lane) {
+             return lane->units.empty() && !lane->is_sending;
+           });
+  });
+}
+
+void SendLanes::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    is_stopped_ = true;
+  }
+  changed_.notify_all();
+  for (const auto& lane : lanes_)
+    if (lane->thread.joinable()) lane->thread.join();
+}
+
+uint64_t SendLanes::sent() const {
+  std::lock_guard lock(mutex_);
+  return sent_;
+}
+
+// Of a lane to its client, as far as there is one.
+struct SendLanes::Connection {
+  std::string address;
+  std::unique_ptr<Sender> sender;
+  std::unique_ptr<FrameEncoder> encoder;
+  Term term = 0;  // of the last unit sent
+};
+
+// Waits for a unit; looks meanwhile whether the client is still there, for what lies in the
+// connection is lost with it. False when stopped.
+bool SendLanes::Await(Lane* lane, Connection* connection) {
+  std::unique_lock lock(mutex_);
+  lane->is_sending = false;
+  changed_.notify_all();
+  const auto ready = [&] { return is_stopped_ || !lane->units.empty(); };
+  while (!changed_.wait_for(lock, kIdle, ready)) {
+    if (!connection->sender) continue;
+    lock.unlock();
+    try {
+      connection->sender->AwaitAcknowledged(UINT64_MAX);  // until a unit comes, or for a moment
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::kInterrupted) {
+        connection->sender.reset();
+        if (options_.cut) options_.cut(connection->term, lane->rank);
+      }
+    }
+    lock.lock();
+  }
+  if (lane->address != connection->address) {
+    connection->sender.reset();
+    connection->address = lane->address;
+  }
+  return !is_stopped_;
+}
+
+// While nobody listens the units wait: the rank comes back, or the term ends.
+bool SendLanes::Connect(Lane* lane, Connection* connection) {
+  if (connection->sender) return true;
+  const auto stopped = [this, lane, idle = 0]() mutable {
+    std::lock_guard lock(mutex_);
+    if (is_stopped_) return true;
+    if (lane->is_sending || !lane->units.empty()) {
+      idle = 0;
+      return !lane->is_sending;  // a look at an idle connection ends when a unit comes
+    }
+    return ++idle % kLooks == 0;
+  };
+  try {
+    connection->encoder = std::make_unique<FrameEncoder>();
+    {
+      std::lock_guard lock(mutex_);
+      lane->is_sending = true;
+    }
+    connection->sender = ConnectSender(ParseDeliveryAddress(connection->address, "/"),
+                                       {.ring_bytes = options_.ring_bytes, .stopped = stopped});
+    return true;
+  } catch (const Error&) {
+    std::unique_lock lock(mutex_);
+    lane->is_sending = false;
+    changed_.wait_for(lock, kConnectAgain,
+                      [&] { return is_stopped_ || lane->address != connection->address; });
+    return false;
+  }
+}
+
+void SendLanes::Send(Lane* lane, Connection* connection, Element&& unit) {
+  const TensorBatch& batch = unit.payload.As<TensorBatch>();
+  connection->term = batch.term;
+  try {
+    std::vector<Frame> frames;
+    {
+      account::OperatorScope scope(serialize_);
+      frames = connection->encoder->Encode(batch);
+      scope.Done(batch.rows, unit.bytes, frames.back().bytes());
+    }
+    account::OperatorScope scope(send_);
+    uint64_t bytes = 0;
+    for (const Frame& frame : frames) {
+      connection->sender->Send(frame, send_);
+      bytes += frame.bytes();
+    }
+    scope.Done(batch.rows, bytes, bytes);
+    std::lock_guard lock(mutex_);
+    ++sent_;
+  } catch (const Error& error) {
+    connection->sender.reset();
+    if (error.code() == ExitCode::kFailure) {
+      if (options_.cut) options_.cut(batch.term, lane->rank);
+      return;
+    }
+    std::lock_guard lock(mutex_);
+    if (error.code() != ExitCode::kInterrupted) error_ = std::current_exception();
+    changed_.notify_all();
+  }
+}
+
+void SendLanes::Work(Lane* lane) {
+  account::ThreadScope thread(stage_);
+  Connection connection;
+  while (Await(lane, &connection)) {
+    if (!Connect(lane, &connection)) continue;
+    Element unit;
+    {
+      std::lock_guard lock(mutex_);
+      if (lane->units.empty()) continue;  // dropped meanwhile
+      unit = std::move(lane->units.front());
+      lane->units.pop_front();
+      lane->is_sending = true;
+    }
+    changed_.notify_all();
+    Send(lane, &connection, std::move(unit));
+  }
+}
+
+}  // namespace headrace::reader::service

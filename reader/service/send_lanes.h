@@ -1,0 +1,72 @@
+// SendLanes: a queue, a thread and a connection to each client of a worker. Units are sent in the
+// order in which they were put. A connection that breaks loses what was on it; that is said, and
+// the lane connects again.
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "reader/pipeline/element.h"
+#include "reader/service/lease.h"
+
+namespace headrace::reader::service {
+
+struct LaneOptions {
+  size_t units = 8;                          // that wait in a lane; more wait in the pipeline
+  uint64_t ring_bytes = uint64_t{16} << 20;  // of clients that take batches through shared memory
+  // A connection broke in this term; called by any thread.
+  std::function<void(Term, uint32_t rank)> cut = {};
+};
+
+// Thread-safe.
+class SendLanes {
+ public:
+  explicit SendLanes(LaneOptions options) : options_(std::move(options)) {}
+  ~SendLanes();  // stops
+
+  void RegisterAccounts();
+  // Clients by rank. Units of earlier terms are dropped.
+  void SetTerm(Term term, const std::vector<std::string>& addresses);
+  // Waits for room. The element holds a TensorBatch with its term. False: the term is over, Stop
+  // was called or `stop` given, and the unit is dropped. Throws Error kResources when an earlier
+  // unit was too large for a frame.
+  bool Put(uint32_t rank, Element&& unit, const StopSignal* stop);
+  // Waits until all is sent, at most so long. False: something is left.
+  bool Flush(int64_t timeout_ns);
+  void Stop();
+  uint64_t sent() const;  // units
+
+ private:
+  struct Lane {
+    uint32_t rank = 0;
+    std::string address;
+    std::deque<Element> units;
+    bool is_sending = false;
+    std::thread thread;
+  };
+  struct Connection;
+  void Work(Lane* lane);
+  bool Await(Lane* lane, Connection* connection);
+  bool Connect(Lane* lane, Connection* connection);
+  void Send(Lane* lane, Connection* connection, Element&& unit);
+  void Drop();  // units of other terms; under the mutex
+
+  const LaneOptions options_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  Term term_ = 0;
+  bool is_stopped_ = false;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  uint64_t sent_ = 0;
+  std::exception_ptr error_;
+  uint32_t stage_ = UINT32_MAX, serialize_ = UINT32_MAX, send_ = UINT32_MAX;  // accounts
+};
+
+}  // namespace headrace::reader::service

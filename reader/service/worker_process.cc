@@ -1,0 +1,287 @@
+#include "reader/service/worker_process.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "reader/pipeline/batching.h"
+#include "reader/pipeline/pipeline.h"
+#include "reader/service/control.h"
+#include "reader/service/job_folder.h"
+#include "reader/service/leased_splits.h"
+#include "reader/service/send_lanes.h"
+#include "reader/service/unit_joiner.h"
+#include "reader/service/wakeup.h"
+
+namespace headrace::reader::service {
+namespace {
+
+constexpr int64_t kAliveNs = 1'000'000'000;
+constexpr int64_t kFlushNs = 30'000'000'000;  // for what was made, when a worker is drained
+constexpr int kLookMs = 100;
+constexpr size_t kAhead = 2;  // splits that wait in the pipeline, besides those of the machine
+
+// What the control thread and the pipeline share.
+struct Shared {
+  explicit Shared(WorkerOptions options) : worker(std::move(options)) {}
+  Wakeup wakeup;
+  std::mutex mutex;  // guards the following
+  Worker worker;
+  std::vector<Cut> cuts;  // to be said
+  uint64_t void_units = 0;
+};
+
+// The end of the pipeline: each unit to the lane of the client that it was dealt to.
+class DealUnits final : public Consumer {
+ public:
+  DealUnits(Shared* shared, SendLanes* lanes, uint64_t unit_rows)
+      : shared_(shared), lanes_(lanes), unit_rows_(unit_rows) {}
+
+  void SetSplits(std::vector<RowRange> splits) { splits_ = std::move(splits); }
+  void RegisterAccounts(uint32_t /*stage*/) override { lanes_->RegisterAccounts(); }
+
+  void Step(Element&& element, StopSignal* stop) override {
+    if (element.payload.Get<TensorBatch>() == nullptr)
+      throw Error(ExitCode::kUsage, "only tensor batches can be delivered to another process", {},
+                  "end the last stage with the operator tensorize");
+    Deal(std::move(element), stop);
+  }
+  void TakeDropped(const std::vector<RowSpan>& spans, StopSignal* stop) override {
+    for (const RowSpan& span : spans) {
+      TensorBatch nothing;
+      nothing.first_row = span.first;
+      nothing.spans = {span};
+      Element element;
+      element.payload = std::move(nothing);
+      Deal(std::move(element), stop);
+    }
+  }
+
+ private:
+  void Deal(Element&& piece, const StopSignal* stop) {
+    const std::vector<RowSpan>& spans = piece.payload.As<TensorBatch>().spans;
+    HR_CHECK(spans.size() == 1, "the operator batch makes batches of one unit");
+    const RowSpan span = spans[0];
+    const RowRange& split = splits_.at(span.split);
+    const uint64_t unit = UnitOf(split, span.first, unit_rows_);
+    std::optional<Worker::Route> route;
+    std::optional<Element> whole;
+    {
+      std::lock_guard lock(shared_->mutex);
+      const Lease* const lease = shared_->worker.Find(span.epoch);
+      if (lease == nullptr) {
+        ++shared_->void_units;
+        return joiner_.Drop(span.epoch);
+      }
+      const uint64_t wanted = WantedRowsOf(lease->wanted, RowsOfUnit(split, unit, unit_rows_));
+      whole = joiner_.Add(span.epoch, unit, wanted, std::move(piece));
+      if (!whole) return;
+      route = shared_->worker.Place(span.epoch, unit, wanted);
+    }
+    auto& batch = whole->payload.As<TensorBatch>();
+    for (RowSpan& part : batch.spans) part.epoch = route->epoch;
+    batch.term = route->term;
+    lanes_->Put(route->rank, std::move(*whole), stop);
+  }
+
+  Shared* const shared_;
+  SendLanes* const lanes_;
+  const uint64_t unit_rows_;
+  std::vector<RowRange> splits_;
+  UnitJoiner joiner_;
+};
+
+class WorkerLoop {
+ public:
+  explicit WorkerLoop(const WorkerProcessOptions& options)
+      : options_(options),
+        shared_({.instance = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
+                 .pid = getpid(),
+                 .host = HostName()}),
+        lanes_({.cut = [this](Term term, uint32_t rank) {
+          std::lock_guard lock(shared_.mutex);
+          shared_.cuts.push_back({term, rank});
+          shared_.wakeup.Wake();
+        }}) {}
+  ~WorkerLoop() { StopPipeline(); }
+
+  void Run() {
+    try {
+      while (!IsOver()) Turn();
+    } catch (const Error& error) {
+      if (connection_ && error.code() != ExitCode::kInterrupted)
+        connection_->Send(Failed{static_cast<uint32_t>(error.code()), error.what()});
+      throw;
+    }
+    if (shared_.worker.refusal()) {
+      const Refused& refused = *shared_.worker.refusal();
+      throw Error(static_cast<ExitCode>(refused.code), refused.reason, options_.folder,
+                  refused.fix);
+    }
+    if (!Interrupted()) lanes_.Flush(kFlushNs);
+  }
+
+ private:
+  static std::string HostName() {
+    char name[256] = {};
+    gethostname(name, sizeof name - 1);
+    return name;
+  }
+  bool Interrupted() const { return options_.interrupted && options_.interrupted(); }
+  bool IsOver() {
+    std::lock_guard lock(shared_.mutex);
+    return shared_.worker.is_over() || Interrupted();
+  }
+
+  void Turn() {
+    if (!connection_ && !Connect()) return;
+    const std::vector<Message> messages = connection_->Receive(kLookMs, shared_.wakeup.fd());
+    shared_.wakeup.Clear();
+    {
+      std::lock_guard lock(shared_.mutex);
+      for (const Message& message : messages) shared_.worker.Handle(message);
+    }
+    if (connection_->is_closed()) {
+      connection_.reset();
+      if (options_.note) options_.note("the dispatcher is gone: waits for it, or for another one");
+      return;
+    }
+    if (pipeline_ended_) std::rethrow_exception(pipeline_error_);
+    Follow();
+    Feed();
+    Say();
+  }
+
+  bool Connect() {
+    connection_ = ControlConnection::Connect(DispatcherSocket(options_.folder));
+    if (!connection_) {
+      if (options_.note && !std::exchange(has_noted_, true))
+        options_.note("waits for the dispatcher of " + options_.folder);
+      usleep(kLookMs * 1000);
+      return false;
+    }
+    std::lock_guard lock(shared_.mutex);
+    connection_->Send(shared_.worker.Connected());
+    return true;
+  }
+
+  // A new term: its clients, and at first the pipeline.
+  void Follow() {
+    std::optional<Session> session;
+    {
+      std::lock_guard lock(shared_.mutex);
+      session = shared_.worker.session();
+    }
+    if (!session) return;
+    if (!pipeline_) {
+      Open(*session);
+    } else if (session->text != session_.text || session->settings != session_.settings ||
+               session->fingerprint != session_.fingerprint) {
+      throw Error(ExitCode::kFailure, "the job has another pipeline now", session->path,
+                  "start this worker again");
+    }
+    if (session->term == session_.term && session->clients == session_.clients) return;
+    if (session->term != session_.term) splits_->Clear();
+    session_ = *session;
+    lanes_.SetTerm(session_.term, session_.clients);
+  }
+
+  void Open(const Session& session) {
+    PipelineSpec spec =
+        WorkerSpec(ParsePipeline(session.text, session.path, session.folder, session.settings));
+    if (spec.unit_rows != session.unit_rows)
+      throw Error(ExitCode::kFailure, "the dispatcher has units of another size", session.path,
+                  "use the same headrace for all processes of a job");
+    const uint64_t slice_rows = SliceRows(spec);
+    auto consumer = std::make_unique<DealUnits>(&shared_, &lanes_, spec.unit_rows);
+    DealUnits* const deal = consumer.get();
+    splits_ = std::make_shared<LeasedSplits>([this] { shared_.wakeup.Wake(); });
+    pipeline_ = std::make_unique<Pipeline>(std::move(spec), std::move(consumer),
+                                           options_.interrupted, CheckpointOptions{}, splits_);
+    if (!(pipeline_->fingerprint() == session.fingerprint))
+      throw Error(ExitCode::kBadData, "the table here is another one than the dispatcher's",
+                  session.path, "let all processes of a job read the same files");
+    splits_->SetTable(pipeline_->splits(), slice_rows);
+    deal->SetSplits(RangesOf(pipeline_->splits()));
+    session_ = session;
+    session_.term = 0;  // its clients are not known to the lanes yet
+    runner_ = std::thread([this] {
+      try {
+        pipeline_->Run();
+        pipeline_error_ =
+            std::make_exception_ptr(Error(ExitCode::kInterrupted, "the pipeline was stopped"));
+      } catch (...) {
+        pipeline_error_ = std::current_exception();
+      }
+      pipeline_ended_ = true;
+      shared_.wakeup.Wake();
+    });
+  }
+
+  void Feed() {
+    if (!pipeline_) return;
+    std::lock_guard lock(shared_.mutex);
+    while (splits_->waiting() < kAhead) {
+      const auto taken = shared_.worker.Take();
+      if (!taken) break;
+      splits_->Add(*taken);
+    }
+  }
+
+  void Say() {
+    std::vector<Cut> cuts;
+    std::optional<Ask> ask;
+    Alive alive;
+    {
+      std::lock_guard lock(shared_.mutex);
+      cuts.swap(shared_.cuts);
+      if (pipeline_) ask = shared_.worker.TakeAsk();
+      alive.void_units = shared_.void_units;
+    }
+    for (const Cut& cut : cuts) connection_->Send(cut);
+    if (ask) connection_->Send(*ask);
+    const int64_t now = MonotonicNs();
+    if (now - alive_ns_ < kAliveNs) return;
+    alive_ns_ = now;
+    alive.sent_units = lanes_.sent();
+    connection_->Send(alive);
+  }
+
+  // The lanes first: a pipeline that waits for room in one of them would not end.
+  void StopPipeline() {
+    if (!pipeline_) return lanes_.Stop();
+    splits_->Close();
+    lanes_.Stop();
+    pipeline_->RequestStop();
+    if (runner_.joinable()) runner_.join();
+  }
+
+  const WorkerProcessOptions options_;
+  Shared shared_;
+  SendLanes lanes_;
+  std::unique_ptr<ControlConnection> connection_;
+  std::shared_ptr<LeasedSplits> splits_;
+  std::unique_ptr<Pipeline> pipeline_;
+  Session session_;  // as far as it is followed
+  std::thread runner_;
+  std::exception_ptr pipeline_error_;  // once ended
+  std::atomic<bool> pipeline_ended_{false};
+  int64_t alive_ns_ = 0;
+  bool has_noted_ = false;
+};
+
+}  // namespace
+
+void RunWorker(const WorkerProcessOptions& options) { WorkerLoop(options).Run(); }
+
+}  // namespace headrace::reader::service

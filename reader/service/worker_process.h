@@ -1,0 +1,21 @@
+// WorkerProcess: a worker of the service as a process: it takes leases from the dispatcher, runs
+// the job's pipeline on the leased splits, and sends units to the clients.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace headrace::reader::service {
+
+struct WorkerProcessOptions {
+  std::string folder;  // of the job (job_folder.h)
+  std::function<bool()> interrupted = {};
+  std::function<void(const std::string&)> note = {};  // lines about what it waits for
+};
+
+// Returns when the dispatcher says that the work is done, or when interrupted: what it holds is
+// then leased to others. A dispatcher that is not there is waited for. Throws Error where it cannot
+// go on; the dispatcher is told.
+void RunWorker(const WorkerProcessOptions& options);
+
+}  // namespace headrace::reader::service

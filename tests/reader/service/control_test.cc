@@ -1,0 +1,114 @@
+// Control connections: messages arrive whole and in order, and what is no message ends the
+// connection and nothing else.
+#include "reader/service/control.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace headrace::reader::service {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ServiceControl : public testing::Test {
+ protected:
+  ServiceControl() {
+    std::string pattern = (fs::temp_directory_path() / "control_test.XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~ServiceControl() override { fs::remove_all(folder_); }
+  std::string path() const { return (folder_ / "dispatcher").string(); }
+
+  // The next event that says something.
+  static ControlServer::Event Next(ControlServer* server) {
+    for (int turn = 0; turn < 1000; ++turn)
+      for (auto& event : server->Wait(100))
+        if (!event.messages.empty() || event.is_gone) return std::move(event);
+    ADD_FAILURE() << "nothing came";
+    return {};
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(ServiceControl, CarriesMessagesBothWaysWhateverTheirLength) {
+  ControlServer server(path());
+  struct stat status = {};
+  ASSERT_EQ(stat(path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  auto connection = ControlConnection::Connect(path());
+  ASSERT_TRUE(connection);
+  Started large;
+  large.split_rows.assign(500'000, 7);  // more than a socket's buffer
+  connection->Send(Ask{1, 2});
+  connection->Send(large);
+  connection->Send(Ask{3, 4});
+  std::vector<Message> got;
+  uint64_t peer = 0;
+  while (got.size() < 3) {
+    connection->Receive(0);  // sends what there was no room for
+    for (auto& event : server.Wait(10)) {
+      peer = event.peer;
+      for (Message& message : event.messages) got.push_back(std::move(message));
+    }
+  }
+  EXPECT_EQ(std::get<Ask>(got[0]).count, 2u);
+  EXPECT_EQ(std::get<Started>(got[1]).split_rows, large.split_rows);
+  EXPECT_EQ(std::get<Ask>(got[2]).term, 3u);
+  server.Send(peer, Bye{});
+  std::vector<Message> back;
+  while (back.empty()) back = connection->Receive(100);
+  EXPECT_TRUE(std::holds_alternative<Bye>(back[0]));
+}
+
+TEST_F(ServiceControl, SaysWhenTheOtherSideIsGoneAfterWhatItSaid) {
+  ControlServer server(path());
+  auto connection = ControlConnection::Connect(path());
+  connection->Send(Bye{});
+  connection.reset();
+  size_t messages = 0;
+  for (bool gone = false; !gone;) {
+    const auto event = Next(&server);
+    messages += event.messages.size();
+    gone = event.is_gone;
+  }
+  EXPECT_EQ(messages, 1u);
+}
+
+TEST_F(ServiceControl, DisconnectsWhatSpeaksSomethingElse) {
+  ControlServer server(path());
+  auto stranger = ControlConnection::Connect(path());
+  const std::string text = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  ASSERT_EQ(send(stranger->fd(), text.data(), text.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(text.size()));
+  EXPECT_TRUE(Next(&server).is_gone);
+  auto friendly = ControlConnection::Connect(path());
+  friendly->Send(Bye{});
+  EXPECT_EQ(Next(&server).messages.size(), 1u);
+}
+
+TEST_F(ServiceControl, OneDispatcherHasAJobAndOneThatWasKilledIsNoObstacle) {
+  {
+    ControlServer server(path());
+    EXPECT_THROW(ControlServer second(path()), Error);
+  }
+  EXPECT_FALSE(ControlConnection::Connect(path()));
+  {
+    ControlServer server(path());
+    fs::rename(path(), folder_ / "kept");  // its file stays behind
+  }
+  fs::rename(folder_ / "kept", path());
+  EXPECT_FALSE(ControlConnection::Connect(path()));
+  ControlServer next(path());
+  EXPECT_TRUE(ControlConnection::Connect(path()));
+}
+
+}  // namespace
+}  // namespace headrace::reader::service
