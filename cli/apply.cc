@@ -346,7 +346,7 @@ HR_COMMAND(
            ->Check(InRange(size_t{2}, size_t{1000}))
            ->TypeName("N")
            ->ShowDefault();
-       command_line.AddOption("-d,--duration", options->duration, "Length of each run")
+       command_line.AddOption("-d,--duration", options->duration, "Run each time this long")
            ->ShowDefault();
        AddFormatOptions(&command_line, &options->page,
                         "Write one JSON object (schema headrace.apply/1)");
@@ -356,8 +356,8 @@ HR_COMMAND(
            "all");
        command_line.AddFlag("-f,--force", options->page.replace,
                             "Replace the output file if it exists");
-       command_line.AddOption("--db", options->database,
-                              "Read and record in this database [$HEADRACE_DB or ./headrace.db]");
+       command_line.AddOption("--db", options->database, "Read and record in this database")
+           ->Default("$HEADRACE_DB or ./headrace.db");
        command_line.AddFlag("-q,--quiet", options->quiet, "No progress");
        return [options] { return Apply(*options); };
      }});

@@ -140,28 +140,28 @@ HR_COMMAND(
            ->TypeName("FILE");
        AddRemoteOptions(&command_line, &options->source);
        command_line
-           .AddOption("--columns", options->columns, "print only these: a,b,map1[17],map1[key]")
+           .AddOption("--columns", options->columns, "Print only these: a,b,map1[17],map1[key]")
            ->TypeName("NAMES")
            ->OneValueEach();
-       command_line.AddOption("--limit", options->limit, "stop after N rows")->TypeName("N");
-       command_line.AddOption("--offset", options->offset, "start at row N")->TypeName("N");
+       command_line.AddOption("--limit", options->limit, "Stop after N rows")->TypeName("N");
+       command_line.AddOption("--offset", options->offset, "Start at row N")->TypeName("N");
        command_line
            .AddOption("--format", options->format,
-                      "write ndjson (maps as arrays of [key, value], binary as {\"hex\"}) or "
+                      "Write ndjson (maps as arrays of [key, value], binary as {\"hex\"}) or "
                       "canonical (exact, hashable)")
            ->Check(OneOf({"ndjson", "canonical"}))
            ->ShowDefault();
        auto* verify =
            command_line.AddFlag("--verify", options->verify,
-                                "first hold row counts, statistics and row indexes against all "
+                                "First hold row counts, statistics and row indexes against all "
                                 "rows; print none where they differ");
        command_line
            .AddFlag("--skip-bad", options->skip_bad,
-                    "leave out damaged stripes; with --no-verify only damaged columns (null) and "
+                    "Leave out damaged stripes; with --no-verify only damaged columns (null) and "
                     "keys (absent)")
            ->Excludes(verify);
        command_line
-           .AddFlag("--no-verify", options->no_verify, "read without comparing stripe checksums")
+           .AddFlag("--no-verify", options->no_verify, "Read without comparing stripe checksums")
            ->Excludes(verify);
        return [options] { return Cat(*options); };
      }});

@@ -65,23 +65,24 @@ HR_COMMAND(
        auto page = std::make_shared<PageOutput>();
        command_line
            .AddOption("target", options->targets,
-                      "Characterize these: rm1, rm2, rm3, a spec file; or one table of yours "
-                      "(default: rm1 rm2 rm3)")
-           ->TypeName("WORKLOAD|TABLE");
+                      "Characterize these: rm1, rm2, rm3, a spec file; or one table of yours")
+           ->TypeName("TABLE")
+           ->Default("rm1 rm2 rm3");
+       command_line.Group("What is studied");
        command_line
            .AddOption("--pipeline", options->pipeline,
-                      "Take what the model reads of your table from this file (default "
-                      "TABLE/pipeline.toml)")
-           ->TypeName("FILE");
+                      "Take what the model reads of your table from this file")
+           ->Default("TABLE/pipeline.toml");
        command_line
            .AddOption("--coread", options->coread,
                       "Take the popularity of your features from this log of jobs")
            ->TypeName("FILE");
+       command_line.Group("How it is made");
        command_line
            .AddOption("-o,--output", options->folder,
                       "Keep tables, runs, results and pages in this folder; a study that was "
                       "interrupted goes on from it")
-           ->TypeName("DIR")
+           ->TypeName("FOLDER")
            ->ShowDefault();
        command_line.AddFlag("--fresh", options->fresh, "Ignore earlier results in the folder");
        AddFormatOptions(&command_line, page.get(),
@@ -93,27 +94,28 @@ HR_COMMAND(
        command_line.AddFlag("--no-ladder", options->no_ladder, "Leave the ladder out")
            ->Excludes(only);
        command_line
-           .AddOption("--pairs", options->pairs,
-                      "Run this many pairs for each rung of the ladder (default 6)")
-           ->Check(InRange(size_t{2}, size_t{1000}));
+           .AddOption("--pairs", options->pairs, "Run this many pairs for each rung of the ladder")
+           ->Check(InRange(size_t{2}, size_t{1000}))
+           ->Default("6");
        command_line.AddOption("--rows", options->rows, "Generate this many rows")
            ->Check(InRange(uint64_t{1}, uint64_t{1} << 32));
-       command_line.AddOption(
-           "--features", options->features,
-           "Scale the published feature counts by this fraction (default 0.125)");
+       command_line
+           .AddOption("--features", options->features,
+                      "Scale the published feature counts by this fraction")
+           ->Default("0.125");
        command_line.AddOption("--seed", options->seed, "Start all random draws here")
            ->ShowDefault();
-       command_line.AddOption("-d,--duration", options->duration,
-                              "Run a worker this long (default 8s)");
+       command_line.AddOption("-d,--duration", options->duration, "Run a worker this long")
+           ->Default("8s");
        command_line
-           .AddOption("--set", options->set,
-                      "Change one knob of every run but the ladder's, KEY=VALUE")
+           .AddOption("--set", options->set, "Change one knob of every run but the ladder's")
            ->OneValueEach();
+       command_line.Group("Machine and prices");
        command_line
            .AddOption("--nic-rate", options->nic_rate,
-                      "Model a NIC of this rate between storage and worker: 400MB/s (default: for "
-                      "workloads scaled by rm1, for tables none)")
-           ->TypeName("RATE");
+                      "Model a NIC of this rate between storage and worker: 400MB/s")
+           ->TypeName("RATE")
+           ->Default("for workloads scaled by rm1, for tables none");
        command_line.AddOption("--memory", options->memory, "Give the worker this much memory")
            ->TypeName("SIZE");
        command_line

@@ -119,8 +119,11 @@ HR_COMMAND("collect",
               command_line.AddOption("--name", options->recorder.run_name, "Name the run");
               command_line.AddOption("--pipeline", options->recorder.pipeline_path,
                                      "Keep this pipeline file with the run");
-              command_line.AddOption("--commit-every", options->commit,
-                                     "Store what was recorded at this interval (default: 1s)");
+              command_line
+                  .AddOption("--commit-every", options->commit,
+                             "Store what was recorded at this interval")
+                  ->TypeName("DURATION")
+                  ->Default("1s");
               options->measure.AddTo(&command_line);
               command_line.AddOption("--ready-fd", options->ready_fd,
                                      "Report on this descriptor when recording has begun");

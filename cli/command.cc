@@ -8,6 +8,8 @@
 #include <new>
 
 #include "base/error.h"
+#include "cli/configuration.h"
+#include "cli/environment.h"
 
 namespace headrace::cli {
 namespace {
@@ -23,8 +25,10 @@ void SetProgramName(std::string argv0) {
 }
 
 std::string DefaultDatabase() {
-  const char* path = std::getenv("HEADRACE_DB");
-  return path != nullptr && *path != '\0' ? path : "./headrace.db";
+  const std::string path = EnvironmentValue("HEADRACE_DB");
+  if (!path.empty()) return path;
+  const ConfiguredOption* configured = FindConfigured(Configuration(), "", "--db");
+  return configured != nullptr ? configured->values[0] : "./headrace.db";
 }
 
 std::optional<Error> ErrorOf(const std::function<void()>& work) {

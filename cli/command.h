@@ -34,7 +34,8 @@ struct Command {
 std::string ProgramName();
 void SetProgramName(std::string argv0);
 
-// --db, else $HEADRACE_DB, else ./headrace.db.
+// $HEADRACE_DB, else db of the configuration file, else ./headrace.db. Throws Error as
+// Configuration.
 std::string DefaultDatabase();
 
 // Does `work` and returns what it threw, as the Error that a command would end with: an Error

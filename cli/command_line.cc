@@ -1,22 +1,32 @@
 #include "cli/command_line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <optional>
+#include <type_traits>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/registry.h"
+#include "cli/common_options.h"
+#include "cli/help_text.h"
+#include "dashboards/terminal/terminal.h"
 
 namespace headrace::cli {
 namespace {
 
+constexpr const char* kNoGroup = "Options";  // the library's name for it
+
 // What went wrong in parsing, in one line, with the nearest option where one was mistyped.
-std::string Explain(const CommandLine& line, const CLI::ParseError& error,
+std::string Explain(const CommandLine& line, const CLI::Error& error,
                     const std::vector<std::string>& words) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
     for (const std::string& word : words) {
@@ -56,23 +66,40 @@ std::string NumberFault(const std::string& text, bool natural, bool whole) {
 
 // The library turns "-5" into 2^64 - 5 and words its refusals for programmers: every option that
 // takes a number is checked here first.
-void CheckNumbers(CLI::App* app) {
-  for (CLI::Option* option : app->get_options()) {
-    const std::string type = option->get_type_name();
-    const bool natural = type.rfind("UINT", 0) == 0;
-    const bool whole = natural || type.rfind("INT", 0) == 0;
-    if (!whole && type.rfind("FLOAT", 0) != 0) continue;
-    option->check(
-        [natural, whole](const std::string& text) { return NumberFault(text, natural, whole); });
+template <typename T>
+struct Held {
+  using Type = T;
+};
+template <typename T>
+struct Held<std::optional<T>> {
+  using Type = T;
+};
+template <typename T>
+void CheckNumber(CLI::Option* option) {
+  using Type = typename Held<T>::Type;
+  if constexpr (std::is_arithmetic_v<Type>) {
+    option->check([](const std::string& text) {
+      return NumberFault(text, std::is_unsigned_v<Type>, std::is_integral_v<Type>);
+    });
   }
+}
+
+template <typename T>
+OptionCheck RangeOf(T least, T most) {
+  constexpr T kFewDigits = 1'000'000;  // a larger limit is the program's, not the user's
+  return OptionCheck(std::make_shared<CLI::Range>(least, most),
+                     most < kFewDigits ? fmt::format("from {} to {}", least, most) : std::string());
 }
 
 }  // namespace
 
 // ---------------------------------------------------------------- checks
 
-OptionCheck::OptionCheck(std::shared_ptr<CLI::Validator> validator)
-    : validator_(std::move(validator)) {}
+OptionCheck::OptionCheck(std::shared_ptr<CLI::Validator> validator, std::string condition,
+                         std::vector<std::string> choices)
+    : validator_(std::move(validator)),
+      condition_(std::move(condition)),
+      choices_(std::move(choices)) {}
 
 OptionCheck::OptionCheck(std::function<std::string(const std::string&)> test)
     : validator_(std::make_shared<CLI::Validator>(
@@ -81,17 +108,11 @@ OptionCheck::OptionCheck(std::function<std::string(const std::string&)> test)
 OptionCheck::OptionCheck(std::string (*test)(const std::string&))
     : OptionCheck(std::function<std::string(const std::string&)>(test)) {}
 
-OptionCheck InRange(int least, int most) {
-  return OptionCheck(std::make_shared<CLI::Range>(least, most));
-}
-OptionCheck InRange(int64_t least, int64_t most) {
-  return OptionCheck(std::make_shared<CLI::Range>(least, most));
-}
-OptionCheck InRange(uint64_t least, uint64_t most) {
-  return OptionCheck(std::make_shared<CLI::Range>(least, most));
-}
+OptionCheck InRange(int least, int most) { return RangeOf(least, most); }
+OptionCheck InRange(int64_t least, int64_t most) { return RangeOf(least, most); }
+OptionCheck InRange(uint64_t least, uint64_t most) { return RangeOf(least, most); }
 OptionCheck OneOf(std::vector<std::string> words) {
-  return OptionCheck(std::make_shared<CLI::IsMember>(std::move(words)));
+  return OptionCheck(std::make_shared<CLI::IsMember>(words), "", words);
 }
 OptionCheck NotNegative() {
   return OptionCheck(std::make_shared<CLI::Validator>(CLI::NonNegativeNumber));
@@ -99,20 +120,33 @@ OptionCheck NotNegative() {
 
 // ---------------------------------------------------------------- an option
 
+CommandOption::CommandOption(CLI::Option* option, bool flag) : option_(option), flag_(flag) {}
+
 CommandOption* CommandOption::Required() {
   option_->required();
   return this;
 }
 CommandOption* CommandOption::TypeName(const std::string& name) {
-  option_->type_name(name);
+  value_ = name;
+  return this;
+}
+CommandOption* CommandOption::Group(const std::string& heading) {
+  option_->group(heading.empty() ? kNoGroup : heading);
+  return this;
+}
+CommandOption* CommandOption::Default(const std::string& text) {
+  default_ = text;
   return this;
 }
 CommandOption* CommandOption::Check(const OptionCheck& check) {
   option_->check(check.validator());
+  if (!check.condition().empty()) condition_ = check.condition();
+  if (!check.choices().empty()) choices_ = check.choices();
   return this;
 }
 CommandOption* CommandOption::ShowDefault() {
   option_->capture_default_str();
+  default_ = option_->get_default_str();
   return this;
 }
 CommandOption* CommandOption::Needs(CommandOption* other) {
@@ -140,22 +174,70 @@ CommandOption* CommandOption::Values(int least, int most) {
   return this;
 }
 
-// ---------------------------------------------------------------- all of them
-
-CommandLine::CommandLine(const std::string& purpose, const std::string& name,
-                         const std::string& footer)
-    : owned_(std::make_unique<CLI::App>(purpose, name)), app_(owned_.get()) {
-  app_->footer(footer);
-  app_->get_formatter()->column_width(30);
+OptionDescription CommandOption::Describe() const {
+  OptionDescription out;
+  out.positional = option_->get_positional();
+  if (out.positional) {
+    out.names = {option_->get_name(true)};
+  } else {
+    for (const std::string& name : option_->get_snames()) out.names.push_back("-" + name);
+    for (const std::string& name : option_->get_lnames()) out.names.push_back("--" + name);
+  }
+  if (!flag_) {
+    out.value = value_;
+    out.default_text = default_;
+  }
+  out.help = option_->get_description();
+  out.condition = condition_;
+  out.choices = choices_;
+  out.group = option_->get_group() == kNoGroup ? "" : option_->get_group();
+  const auto list = [](const std::set<CLI::Option*>& options, std::vector<std::string>* names) {
+    for (const CLI::Option* option : options) names->push_back(option->get_name());
+    std::sort(names->begin(), names->end());
+  };
+  list(option_->get_needs(), &out.needs);
+  list(option_->get_excludes(), &out.excludes);
+  out.required = option_->get_required();
+  out.several = option_->get_expected_max() > 1;
+  return out;
 }
 
-CommandLine::CommandLine(CLI::App* app) : app_(app) {}
+// ---------------------------------------------------------------- all of them
+
+CommandLine::CommandLine(const std::string& name, const std::string& purpose,
+                         const std::string& footer)
+    : owned_(std::make_unique<CLI::App>(purpose, name)),
+      app_(owned_.get()),
+      purpose_(purpose),
+      footer_(footer) {
+  app_->set_help_flag("-h,--help", "Explain this command");
+  app_->get_help_ptr()->group(CommonOption("--help")->group);
+}
+
+CommandLine::CommandLine(CLI::App* app, const std::string& purpose) : app_(app), purpose_(purpose) {
+  app_->set_help_flag("-h,--help", "Explain this command");
+}
 
 CommandLine::~CommandLine() = default;
 
+CommandOption* CommandLine::Added(CLI::Option* option, bool flag) {
+  CommandOption* added = &options_.emplace_back(option, flag);
+  added->Group(group_);
+  if (!flag) added->TypeName(option->get_type_name() == "TEXT" ? "TEXT" : "N");
+  if (option->get_positional()) {
+    added->Group("");
+  } else if (const CommonOptionEntry* common = CommonOption(option->get_name())) {
+    if (common->group != nullptr) added->Group(common->group);
+    if (!flag && common->value != nullptr) added->TypeName(common->value);
+  }
+  return added;
+}
+
 template <typename T>
 CommandOption* CommandLine::AddOption(const std::string& names, T& value, const std::string& help) {
-  return &options_.emplace_back(app_->add_option(names, value, help));
+  CLI::Option* option = app_->add_option(names, value, help);
+  CheckNumber<T>(option);
+  return Added(option, false);
 }
 
 #define HR_OPTION_OF(...)                                                          \
@@ -177,20 +259,49 @@ HR_OPTION_OF(std::optional<std::string>);
 
 CommandOption* CommandLine::AddFlag(const std::string& names, bool& value,
                                     const std::string& help) {
-  return &options_.emplace_back(app_->add_flag(names, value, help));
+  return Added(app_->add_flag(names, value, help), true);
 }
 
 CommandLine* CommandLine::AddSubcommand(const std::string& name, const std::string& purpose) {
-  subcommands_.emplace_back(new CommandLine(app_->add_subcommand(name, purpose)));
+  subcommands_.emplace_back(new CommandLine(app_->add_subcommand(name, purpose), purpose));
   return subcommands_.back().get();
 }
 
 CommandOption* CommandLine::Find(const std::string& name) {
-  return &options_.emplace_back(app_->get_option(name));
+  const CLI::Option* option = app_->get_option(name);
+  for (CommandOption& added : options_) {
+    if (added.option_ == option) return &added;
+  }
+  HR_CHECK(false, "an option that is not the command's");
+  return nullptr;
+}
+
+bool CommandLine::Has(const std::string& name) const {
+  return app_->get_option_no_throw(name) != nullptr;
+}
+
+std::string CommandLine::Group(const std::string& heading) {
+  return std::exchange(group_, heading);
+}
+
+void CommandLine::SetDefault(const std::string& name, const std::vector<std::string>& values) {
+  CommandOption* option = Find(name);
+  CLI::Option* const own = option->option_;
+  try {
+    own->add_result(values);
+    own->run_callback();
+  } catch (const CLI::Error& error) {
+    throw UsageFault{Explain(*this, error, {})};
+  }
+  own->clear();
+  option->default_ = fmt::format("{}", fmt::join(values, " "));
 }
 
 void CommandLine::Fallthrough() { app_->fallthrough(); }
-void CommandLine::LeaveTheRest() { app_->prefix_command(); }
+void CommandLine::LeaveTheRest() {
+  app_->prefix_command();
+  takes_command_ = true;
+}
 
 size_t CommandLine::Count(const std::string& name) const { return app_->count(name); }
 bool CommandLine::Parsed() const { return app_->parsed(); }
@@ -205,16 +316,28 @@ std::vector<std::string> CommandLine::LongNames() const {
 }
 
 bool CommandLine::Parse(const std::vector<std::string>& words) {
-  CheckNumbers(app_);
   try {
     app_->parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app_->help().c_str(), stdout);
+    std::fputs((HelpText(Describe(), dashboards::TerminalWidth(STDOUT_FILENO)) + footer_).c_str(),
+               stdout);
     return false;
   } catch (const CLI::ParseError& error) {
     throw UsageFault{Explain(*this, error, words)};
   }
   return true;
+}
+
+CommandDescription CommandLine::Describe() const {
+  CommandDescription out{app_->get_name(), purpose_, {}, {}, takes_command_};
+  for (const CommandOption& option : options_) out.options.push_back(option.Describe());
+  OptionDescription help;
+  help.names = {"-h", "--help"};
+  help.help = app_->get_help_ptr()->get_description();
+  help.group = CommonOption("--help")->group;
+  out.options.push_back(std::move(help));
+  for (const auto& line : subcommands_) out.subcommands.push_back(line->Describe());
+  return out;
 }
 
 }  // namespace headrace::cli

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/command_description.h"
+
 namespace CLI {
 class App;
 class Option;
@@ -25,15 +27,20 @@ class CommandLine;
 // A condition on an option's value. Its words are shown in --help.
 class OptionCheck {
  public:
-  explicit OptionCheck(std::shared_ptr<CLI::Validator> validator);
+  explicit OptionCheck(std::shared_ptr<CLI::Validator> validator, std::string condition = "",
+                       std::vector<std::string> choices = {});
   // A check by any function, which returns what is wrong with the text, or "".
   OptionCheck(std::function<std::string(const std::string&)> test);  // NOLINT: as a lambda is given
   OptionCheck(std::string (*test)(const std::string&));              // NOLINT
 
   const CLI::Validator& validator() const { return *validator_; }
+  const std::string& condition() const { return condition_; }
+  const std::vector<std::string>& choices() const { return choices_; }
 
  private:
   std::shared_ptr<CLI::Validator> validator_;
+  std::string condition_;
+  std::vector<std::string> choices_;
 };
 OptionCheck InRange(int least, int most);
 OptionCheck InRange(int64_t least, int64_t most);
@@ -44,10 +51,12 @@ OptionCheck NotNegative();
 // One option or flag; the command line owns it. Every call returns the option itself.
 class CommandOption {
  public:
-  explicit CommandOption(CLI::Option* option) : option_(option) {}
+  CommandOption(CLI::Option* option, bool flag);
 
   CommandOption* Required();
   CommandOption* TypeName(const std::string& name);  // "FILE", "SIZE"
+  CommandOption* Group(const std::string& heading);  // in --help
+  CommandOption* Default(const std::string& text);   // shown as what holds without it
   CommandOption* Check(const OptionCheck& check);
   CommandOption* ShowDefault();  // the present value of the variable
   CommandOption* Needs(CommandOption* other);
@@ -58,14 +67,20 @@ class CommandOption {
   CommandOption* Delimiter(char delimiter);  // separates a list in one word
   CommandOption* Values(int least, int most);
 
+  OptionDescription Describe() const;
+
  private:
+  friend class CommandLine;
   CLI::Option* option_;
+  bool flag_;
+  std::string value_, condition_, default_;
+  std::vector<std::string> choices_;
 };
 
 class CommandLine {
  public:
-  // `footer`: what --help ends with.
-  CommandLine(const std::string& purpose, const std::string& name, const std::string& footer);
+  // `name`: "headrace run". `footer`: what --help ends with.
+  CommandLine(const std::string& name, const std::string& purpose, const std::string& footer);
   ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
@@ -77,8 +92,13 @@ class CommandLine {
   CommandOption* AddFlag(const std::string& names, bool& value, const std::string& help);
   CommandLine* AddSubcommand(const std::string& name, const std::string& purpose);
 
+  // The heading in --help of what is added from here on; "": none. Options that mean the same in
+  // all commands have their own (cli/common_options.h). Returns the heading so far.
+  std::string Group(const std::string& heading);
+
   // The option with that name, which must exist.
   CommandOption* Find(const std::string& name);
+  bool Has(const std::string& name) const;
   // Allows this command line's options after a subcommand as well.
   void Fallthrough();
   // Leaves the words after the options unparsed; Remaining returns them.
@@ -90,15 +110,24 @@ class CommandLine {
   std::vector<std::string> Remaining() const;
   std::vector<std::string> LongNames() const;  // "--limit"
 
+  // Before parsing: sets an option as if its default were these values, so that one that is given
+  // replaces it. Throws UsageFault for values that the option refuses.
+  void SetDefault(const std::string& name, const std::vector<std::string>& values);
+
   // Reads the words into the variables. False where help was asked for and printed. Throws
   // UsageFault with one line that says what is wrong.
   bool Parse(const std::vector<std::string>& words);
 
+  CommandDescription Describe() const;
+
  private:
-  explicit CommandLine(CLI::App* app);
+  CommandLine(CLI::App* app, const std::string& purpose);
+  CommandOption* Added(CLI::Option* option, bool flag);
 
   std::unique_ptr<CLI::App> owned_;
   CLI::App* app_;
+  std::string purpose_, footer_, group_;
+  bool takes_command_ = false;
   std::deque<CommandOption> options_;
   std::deque<std::unique_ptr<CommandLine>> subcommands_;
 };

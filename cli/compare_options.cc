@@ -17,25 +17,32 @@ void AddComparedSides(CommandLine* command_line, CompareOptions* options) {
       ->AddOption("SIDES", options->sides,
                   "One or two pipeline files, or two runs (id, name), or two tag:NAME")
       ->TypeName("SIDE");
-  command_line
-      ->AddOption("--a", options->a, "Setting of side A, KEY=VALUE (may be given several times)")
+  command_line->Group("What is compared");
+  command_line->AddOption("--a", options->a, "Set this on side A: decode.parallelism=1")
+      ->TypeName("KEY=VALUE")
       ->OneValueEach();
-  command_line->AddOption("--b", options->b, "Setting of side B")->OneValueEach();
-  command_line->AddOption("--set", options->set, "Setting of both sides")->OneValueEach();
+  command_line->AddOption("--b", options->b, "Set this on side B")
+      ->TypeName("KEY=VALUE")
+      ->OneValueEach();
+  command_line->AddOption("--set", options->set, "Set this on both sides")->OneValueEach();
   command_line->AddOption("--a-cmd", options->a_command, "Compare this shell command ...")
       ->TypeName("CMD");
   command_line->AddOption("--b-cmd", options->b_command, "... with this one")->TypeName("CMD");
 }
 
 void AddComparedRuns(CommandLine* command_line, CompareOptions* options) {
-  command_line->AddOption("--pairs", options->pairs, "Run at most this many pairs (12)")
+  command_line->Group("How it is run");
+  command_line->AddOption("--pairs", options->pairs, "Run at most this many pairs")
       ->Check(InRange(size_t{1}, analysis::kMostPairs))
-      ->TypeName("N");
-  command_line->AddOption("-d,--duration", options->duration, "Length of each run (2s)");
-  command_line->AddOption("--time", options->time, "Start no pair that would end later than this");
+      ->Default("12");
+  command_line->AddOption("-d,--duration", options->duration, "Run each time this long")
+      ->Default("2s");
+  command_line->AddOption("--time", options->time, "Start no pair that would end later than this")
+      ->TypeName("DURATION");
   command_line
       ->AddOption("--margin", options->margin,
                   "Treat a smaller change as none: same within this much")
+      ->TypeName("SHARE")
       ->ShowDefault();
   command_line
       ->AddOption("--seed", options->seed,
@@ -59,12 +66,14 @@ void AddComparedRuns(CommandLine* command_line, CompareOptions* options) {
 }
 
 void AddComparedPage(CommandLine* command_line, CompareOptions* options) {
-  command_line->AddFlag("--force", options->force,
-                        "Compare sides that are not comparable; the page is marked");
+  command_line->Group("Verdict and database");
+  command_line
+      ->AddFlag("--force", options->force,
+                "Compare sides that are not comparable; the page is marked")
+      ->Group("What is compared");
   command_line
       ->AddOption("--fail-on", options->fail_on,
-                  "Exit 3 when this holds for sure, 4 when it may: 'rows_per_s<-3%' (may be "
-                  "given several times)")
+                  "Exit 3 when this holds for sure, 4 when it may: 'rows_per_s<-3%'")
       ->OneValueEach()
       ->TypeName("GATE");
   AddFormatOptions(command_line, &options->page,
@@ -78,10 +87,10 @@ void AddComparedPage(CommandLine* command_line, CompareOptions* options) {
   command_line->AddOption("--show", options->show, "Print a comparison of the database again")
       ->TypeName("ID")
       ->Excludes(list);
-  command_line->AddOption("--name", options->name,
-                          "Name the comparison and its runs (date and time)");
-  command_line->AddOption("--db", options->database,
-                          "Record into, or read, this database [$HEADRACE_DB or ./headrace.db]");
+  command_line->AddOption("--name", options->name, "Name the comparison and its runs")
+      ->Default("date and time");
+  command_line->AddOption("--db", options->database, "Record into, or read, this database")
+      ->Default("$HEADRACE_DB or ./headrace.db");
   command_line->AddFlag("-q,--quiet", options->quiet, "No progress");
 }
 

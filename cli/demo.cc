@@ -149,9 +149,11 @@ HR_COMMAND(
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<DemoOptions>();
        options->database = DefaultDatabase();
-       command_line.AddOption("--folder", options->folder, "Write the table here")->ShowDefault();
-       command_line.AddOption("--db", options->database, "Record the run in this database")
+       command_line.AddOption("--folder", options->folder, "Write the table here")
+           ->TypeName("FOLDER")
            ->ShowDefault();
+       command_line.AddOption("--db", options->database, "Record the run in this database")
+           ->Default("$HEADRACE_DB or ./headrace.db");
        command_line.AddOption("-d,--duration", options->duration, "Run the pipeline this long")
            ->ShowDefault();
        return [options] { return Demo(*options); };

@@ -269,13 +269,15 @@ HR_COMMAND("doctor",
                   "--calibrate", options->calibrate,
                   "Measure and store the machine's ceilings: memory, storage, codecs, "
                   "hashes, ciphers, clocks");
-              command_line.AddOption(
-                  "--folder", options->folder,
-                  "Measure the storage of this folder (default the database's): a file "
-                  "of at most 256 MiB is made there and removed");
-              command_line.AddOption("--db", options->database,
-                                     "Store the ceilings in this database (default $HEADRACE_DB or "
-                                     "./headrace.db)");
+              command_line
+                  .AddOption("--folder", options->folder,
+                             "Measure the storage of this folder: a file of at most 256 MiB is "
+                             "made there and removed")
+                  ->TypeName("FOLDER")
+                  ->Default("the database's");
+              command_line
+                  .AddOption("--db", options->database, "Store the ceilings in this database")
+                  ->Default("$HEADRACE_DB or ./headrace.db");
               return [options] { return Doctor(*options); };
             }});
 

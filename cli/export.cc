@@ -113,27 +113,25 @@ HR_COMMAND(
        auto options = std::make_shared<ExportOptions>();
        command_line.AddOption("RUN", options->run, "Export this run: an id, a name, or latest")
            ->ShowDefault();
-       command_line
-           .AddOption("--format", options->format,
-                      "Write this format (default: as the file's name ends)")
-           ->TypeName("F");
+       command_line.AddOption("--format", options->format, "Write this format; --list names them")
+           ->Default("as the file's name ends");
        command_line.AddFlag("--list", options->list,
                             "List the formats, what each has, and which tool opens it");
        command_line.AddOption("-o,--output", options->output,
                               "Write to this file instead of standard output, whole or not at all");
        command_line.AddFlag("-f,--force", options->replace, "Replace the output file if it exists");
-       command_line
-           .AddOption("--since", options->since,
-                      "Leave out windows that begin before this time of the run (2s, 1m30s)")
-           ->TypeName("T");
-       command_line
-           .AddOption("--until", options->until,
-                      "Leave out windows that begin at or after this time")
-           ->TypeName("T");
+       command_line.AddOption(
+           "--since", options->since,
+           "Leave out windows that begin before this time of the run (2s, 1m30s)");
+       command_line.AddOption("--until", options->until,
+                              "Leave out windows that begin at or after this time");
        command_line.AddOption("--view", options->view, "csv, ndjson: write this view of the store")
            ->TypeName("NAME");
-       command_line.AddOption("--kind", options->kind,
-                              "folded: write stacks of this kind: cpu (default), off_cpu, waiting");
+       command_line
+           .AddOption("--kind", options->kind,
+                      "folded: write stacks of this kind: cpu, off_cpu, waiting")
+           ->TypeName("KIND")
+           ->Default("cpu");
        command_line
            .AddOption("--endpoint", options->endpoint,
                       "otlp: send it to this collector (http://localhost:4318); headers from "
@@ -142,8 +140,8 @@ HR_COMMAND(
            ->Excludes({"--output"});
        command_line.AddFlag("--estimate", options->estimate,
                             "Print the size that the output will have, and write nothing");
-       command_line.AddOption("--db", options->database,
-                              "Read this database (default $HEADRACE_DB or ./headrace.db)");
+       command_line.AddOption("--db", options->database, "Read this database")
+           ->Default("$HEADRACE_DB or ./headrace.db");
        return [options] { return Export(*options); };
      }});
 

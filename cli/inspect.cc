@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
+#include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/inspect_table.h"
 #include "cli/keys_option.h"
 #include "cli/remote_option.h"
 #include "experiments/keys.h"
@@ -27,7 +30,22 @@ struct InspectOptions {
   bool json = false, streams = false, verify = false;
 };
 
+// Of a folder, its files in a list; what only one file can answer is refused.
+int InspectFolder(const InspectOptions& options, const std::vector<std::string>& files) {
+  if (options.streams || options.verify)
+    throw Error(ExitCode::kUsage, "is a table of several files", options.file,
+                fmt::format("{} looks at one file: {}", options.streams ? "--streams" : "--verify",
+                            ShellWord(files[0])));
+  return InspectTable(options.file, files, options.source, experiments::OpenWithKeys(options.keys),
+                      options.json);
+}
+
 int Inspect(const InspectOptions& options) {
+  std::error_code ignored;
+  const bool folder = reader::IsRemote(options.file)
+                          ? options.file.ends_with('/')
+                          : std::filesystem::is_directory(options.file, ignored);
+  if (folder) return InspectFolder(options, reader::ListTable(options.file, options.source));
   const auto file = dwrf::FileReader::Open(reader::OpenSource(options.file, options.source),
                                            experiments::OpenWithKeys(options.keys));
   if (!file->tail().postscript.has_writer_version()) {
@@ -50,35 +68,40 @@ int Inspect(const InspectOptions& options) {
 
 HR_COMMAND(
     "inspect",
-    {.summary = "shows what a DWRF file says about itself: types, stripes, streams, statistics",
+    {.summary =
+         "shows what a DWRF file or a table of them says about itself: types, stripes, statistics",
      .examples =
          "  headrace inspect part-00000.dwrf                                  # an overview\n"
+         "  headrace inspect rm1                                              # the files of a "
+         "table\n"
          "  headrace inspect part-00000.dwrf --streams                        # every stream with "
          "its bytes\n"
          "  headrace inspect part-00000.dwrf --verify                         # is the metadata "
          "true?\n"
          "  headrace inspect part-00000.dwrf --json | jq '.stripes[0].flattened_maps'\n",
-     .exit_codes =
-         "0 ok, 1 the storage failed, 2 a place that cannot be, 5 not a whole DWRF file, 6 "
-         "keys that cannot be used, or access denied",
+     .exit_codes = "0 ok, 1 the storage failed, 2 a place that cannot be, 5 not a whole DWRF file, "
+                   "or files with "
+                   "different columns, 6 "
+                   "keys that cannot be used, or access denied",
      .next = "headrace cat FILE --limit 3",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<InspectOptions>();
        AddKeysOption(&command_line, &options->keys);
        command_line
            .AddOption("file", options->file,
-                      "DWRF file to look at, also http://, https:// or s3://BUCKET/KEY")
+                      "Look at this DWRF file, or folder of them; also http://, https:// or "
+                      "s3://BUCKET/KEY")
            ->Required()
            ->TypeName("FILE");
        AddRemoteOptions(&command_line, &options->source);
        command_line.AddFlag("--json", options->json,
-                            "print everything as JSON (headrace.inspect/1)");
+                            "Print everything as JSON (headrace.inspect/1)");
        command_line.AddFlag(
            "--verify", options->verify,
-           "hold row counts, statistics and row indexes against all rows; 5 where they "
+           "Hold row counts, statistics and row indexes against all rows; 5 where they "
            "differ");
        command_line.AddFlag("--streams", options->streams,
-                            "list every stream instead of sums by kind");
+                            "List every stream instead of sums by kind");
        return [options] { return Inspect(*options); };
      }});
 

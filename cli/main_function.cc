@@ -1,6 +1,7 @@
 // Finds the command, parses its options, runs it, and turns an Error into one line on stderr and an
 // exit code.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -12,37 +13,35 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/configuration.h"
+#include "cli/configured_command.h"
 #include "cli/guarded_output.h"
+#include "cli/help_text.h"
 #include "cli/main.h"
+#include "cli/overview.h"
 #include "cli/version.h"
 #include "dashboards/terminal/terminal.h"
 
 namespace headrace::cli {
 namespace {
 
-constexpr const char* kExitCodes =
-    "0 ok, 1 failure, 2 usage, 3 gate failed, 4 inconclusive or infeasible, 5 bad input data,\n"
-    "  6 privilege or kernel feature missing, 7 out of disk or memory, 130 interrupted";
-
 std::string Overview() {
+  constexpr int kNames = 16;  // columns
+  const int width = HelpWidth(dashboards::TerminalWidth(STDOUT_FILENO));
   std::string text =
       "headrace: shows why a training pipeline waits for data, and what to change.\n"
       "usage: headrace COMMAND [OPTIONS]\n\ncommands:\n";
   for (const auto& [name, command] : Registry<Command>::Global().entries()) {
-    if (!command.hidden) text += fmt::format("  {:<13} {}\n", name, command.summary);
+    if (!command.hidden) {
+      text += fmt::format("  {:<13} {}\n", name, Wrapped(command.summary, width - kNames, kNames));
+    }
   }
-  text +=
-      "\nexamples:\n"
-      "  headrace demo                                # a small table, a real run, a verdict\n"
-      "  headrace generate rm1 -o rm1                 # a table like a ranking model's, and a "
-      "pipeline to read it\n"
-      "  headrace run rm1/pipeline.toml               # run and record it\n"
-      "  headrace report latest                       # what limits it, what to change, what that "
-      "gains\n\n"
-      "'headrace COMMAND --help' explains one command; 'headrace --version' says what this build "
-      "is.\n"
-      "exit codes: ";
-  return text + kExitCodes + "\n";
+  return text + "\nexamples:\n" + kOverviewExamples + "\n" +
+         Wrapped(
+             "'headrace COMMAND --help' explains one command; 'headrace config' lists settings "
+             "and the environment; 'headrace --version' says what this build is.",
+             width, 0) +
+         "\n" + Wrapped(std::string("exit codes: ") + kExitCodes, width - 2, 2) + "\n";
 }
 
 std::vector<std::string> CommandNames() {
@@ -51,15 +50,6 @@ std::vector<std::string> CommandNames() {
     if (!command.hidden) names.push_back(name);
   }
   return names;
-}
-
-std::string Footer(const Command& command) {
-  std::string text;
-  if (!command.examples.empty()) text += "examples:\n" + command.examples;
-  if (!text.empty() && text.back() != '\n') text += "\n";
-  if (!command.exit_codes.empty()) text += "exit: " + command.exit_codes + "\n";
-  if (!command.next.empty()) text += "next: " + command.next + "\n";
-  return text;
 }
 
 int UsageError(const std::string& command, const std::string& message) {
@@ -79,23 +69,43 @@ int UnknownCommand(const std::string& name) {
   return static_cast<int>(ExitCode::kUsage);
 }
 
-int RunCommand(const std::string& name, const Command& command, int argc, char** argv) {
-  CommandLine command_line(fmt::format("headrace {}: {}", name, command.summary),
-                           "headrace " + name, Footer(command));
-  const std::function<int()> run = command.configure(command_line);
-  std::string color = "auto";
-  command_line.AddOption("--color", color, "Colour the output: auto, always or never")
-      ->Check(OneOf({"auto", "always", "never"}))
-      ->TypeName("WHEN");
+int RunCommand(const std::string& name, const Command& command,
+               const std::vector<std::string>& words) {
+  // Internal roles are told everything by options.
+  if (command.hidden) setenv("HEADRACE_CONFIG", "", 1);
+  const ConfiguredCommand configured(name, command);
+  if (!command.hidden) ApplyConfiguration(name, &configured.line());
   try {
-    if (!command_line.Parse({argv + 2, argv + argc})) return 0;
+    return configured.Run(words);
   } catch (const UsageFault& fault) {
     return UsageError(name, fault.what);
   }
-  dashboards::SetColorMode(color == "always"  ? dashboards::ColorMode::kAlways
-                           : color == "never" ? dashboards::ColorMode::kNever
-                                              : dashboards::ColorMode::kAuto);
-  return run();
+}
+
+// What the words after `headrace` ask for; its exit code.
+int Dispatch(const std::string& name, const std::vector<std::string>& words) {
+  if (name == "--help" || name == "-h" || name == "help") {
+    const std::string asked = words.empty() ? "" : words[0];
+    const Command* command = Registry<Command>::Global().Find(asked);
+    if (command != nullptr) return ConfiguredCommand(asked, *command).Run({"--help"});
+    if (!asked.empty() && asked[0] != '-') return UnknownCommand(asked);
+    std::fputs(Overview().c_str(), stdout);
+    return 0;
+  }
+  if (name == "--version" || name == "version") {
+    const bool json = !words.empty() && words[0] == "--json";
+    if (words.size() > (json ? 1 : 0)) {
+      std::fputs(fmt::format("headrace --version: unknown argument '{}'; it takes --json\n",
+                             Printable(words[json ? 1 : 0]))
+                     .c_str(),
+                 stderr);
+      return static_cast<int>(ExitCode::kUsage);
+    }
+    PrintVersion(json);
+    return 0;
+  }
+  const Command* command = Registry<Command>::Global().Find(name);
+  return command == nullptr ? UnknownCommand(name) : RunCommand(name, *command, words);
 }
 
 }  // namespace
@@ -112,37 +122,10 @@ int Main(int argc, char** argv) {
     return static_cast<int>(ExitCode::kUsage);
   }
   const std::string name = argv[1];
-  if (name == "--help" || name == "-h" || name == "help") {
-    const Command* command = argc > 2 ? Registry<Command>::Global().Find(argv[2]) : nullptr;
-    if (command == nullptr && argc > 2 && argv[2][0] != '-') return UnknownCommand(argv[2]);
-    if (command == nullptr) {
-      std::fputs(Overview().c_str(), stdout);
-      return 0;
-    }
-    char help[] = "--help";
-    char* arguments[] = {argv[0], argv[2], help};
-    return RunCommand(argv[2], *command, 3, arguments);
-  }
-  if (name == "--version" || name == "version") {
-    const bool json = argc > 2 && std::string_view(argv[2]) == "--json";
-    if (argc > (json ? 3 : 2)) {
-      std::fputs(fmt::format("headrace --version: unknown argument '{}'; it takes --json\n",
-                             Printable(argv[json ? 3 : 2]))
-                     .c_str(),
-                 stderr);
-      return static_cast<int>(ExitCode::kUsage);
-    }
-    PrintVersion(json);
-    return 0;
-  }
-  const Command* command = Registry<Command>::Global().Find(name);
-  if (command == nullptr) {
-    return UnknownCommand(name);
-  }
   int code = 0;
   const std::optional<Error> failure = ErrorOf([&] {
     try {
-      code = RunCommand(name, *command, argc, argv);
+      code = Dispatch(name, {argv + 2, argv + argc});
     } catch (const std::system_error& error) {
       // fmt's, of a page that is longer than the stream's buffer.
       if (!std::string_view(error.what()).starts_with("cannot write to file")) throw;

@@ -38,7 +38,7 @@ std::string Page(const PageOutput& output, const dashboards::Report& report,
 }  // namespace
 
 void AddFormatOptions(CommandLine* command_line, PageOutput* output, const std::string& json_help) {
-  command_line->AddOption("--format", output->format, "Write text, md, html or json")
+  command_line->AddOption("--format", output->format, "Write the page like this")
       ->Check(OneOf({"text", "md", "html", "json"}))
       ->ShowDefault();
   command_line->AddFlag("--json", output->json, json_help);

@@ -244,14 +244,13 @@ void AddCacheOptions(CommandLine* command_line, experiments::CacheOptions* optio
                     ->AddOption("--cache", options->tiers,
                                 "Answer instead whether to keep a stage's output between epochs, "
                                 "and where: memory=8GiB, disk=200GiB@1.5GB/s, or both")
-                    ->TypeName("TIER=BUDGET[@RATE]...")
+                    ->TypeName("TIER=BUDGET[@RATE]")
                     ->Excludes({"--what-if", "--nodes"});
-  command_line->AddOption("--epoch-rows", options->epoch_rows, "Rows of one epoch, for --cache")
+  command_line->AddOption("--epoch-rows", options->epoch_rows, "Rows of one epoch")
       ->Check(Positive)
       ->Needs(cache);
-  command_line
-      ->AddOption("--epochs", options->epochs,
-                  "Epochs that the job makes, for --cache [says after how many it pays]")
+  command_line->AddOption("--epochs", options->epochs, "Epochs that the job makes")
+      ->Default("says after how many it pays")
       ->Check(Positive)
       ->Needs(cache);
 }
@@ -263,6 +262,7 @@ void AddEmitOption(CommandLine* command_line, std::string* target) {
           ->AddOption("--emit", *target,
                       "Print it as arguments of torch.utils.data.DataLoader, or options of "
                       "tf.data, to be pasted; also of runs seen from outside (docs/plan.md)")
+          ->TypeName("LOADER")
           ->Check(OneOf({"dataloader", "tfdata"}));
   for (const char* other : {"--what-if", "--nodes", "--cache", "--lp", "--explain",
                             "--price-per-core-hour", "--watts-per-core"}) {
@@ -289,18 +289,21 @@ HR_COMMAND(
        auto options = std::make_shared<PlanOptions>();
        command_line.AddOption("RUN", options->run, "Plan for this run: an id, a name, or latest")
            ->ShowDefault();
+       command_line.Group("Budget and aim");
+       command_line.AddOption("--cores", options->cores, "Plan for this many cores")
+           ->Check(Positive)
+           ->Default("those of the run");
        command_line
-           .AddOption("--cores", options->cores, "Plan for this many cores [those of the run]")
-           ->Check(Positive);
-       command_line.AddOption("--memory", options->memory,
-                              "Stay within this much memory: 100M, 4GiB [the run's limit]");
-       command_line.AddOption("--target", options->target,
-                              "Reach this rate with the fewest changes: 500, 282000rows/s [as fast "
-                              "as the trainer can use]");
+           .AddOption("--memory", options->memory, "Stay within this much memory: 100M, 4GiB")
+           ->Default("the run's limit");
        command_line
-           .AddOption("--max-threads", options->max_threads,
-                      "Allow this many threads per stage [8, or 4 per core]")
-           ->Check(Positive);
+           .AddOption("--target", options->target,
+                      "Reach this rate with the fewest changes: 500, 282000rows/s")
+           ->Default("as fast as the trainer can use");
+       command_line
+           .AddOption("--max-threads", options->max_threads, "Allow this many threads per stage")
+           ->Check(Positive)
+           ->Default("8, or 4 per core");
        command_line
            .AddOption("--price-per-core-hour", options->price,
                       "Buy the fewest whole cores that keep the rate, at this price each")
@@ -309,31 +312,34 @@ HR_COMMAND(
            .AddOption("--watts-per-core", options->watts,
                       "Then take the least power, at this much for a core in use")
            ->Check(Positive);
+       command_line.Group("Output of the plan");
        command_line.AddFlag("--json", options->json,
                             "Print the plan as JSON (schema headrace.plan/1)");
        command_line.AddOption(
            "-o,--output", options->output,
            "Write the plan as JSON to this file; appears complete or not at all");
-       command_line.AddOption(
-           "--lp", options->lp,
-           "Write the integer program to this file, in the LP format that CBC, GLPK and "
-           "HiGHS read");
+       command_line
+           .AddOption("--lp", options->lp,
+                      "Write the integer program to this file, in the LP format that CBC, GLPK and "
+                      "HiGHS read")
+           ->TypeName("FILE");
        command_line.AddFlag("-f,--force", options->force, "Replace the output files if they exist");
        command_line.AddFlag("--explain", options->explain,
                             "Print the objectives and the integer program, too");
+       command_line.Group("Other questions than the plan");
        command_line
            .AddOption("--what-if", options->what_if,
                       "Predict the rate at these settings instead of planning: "
                       "STAGE.parallelism=4, STAGE.queue=16, cores=8, NAME.cost=0.5 (a stage, an "
                       "operator, a lock, a device or consumer at half its cost)")
-           ->TypeName("KEY=VALUE...")
+           ->TypeName("KEY=VALUE")
            ->Excludes({"--cores", "--memory", "--target", "--max-threads", "--output", "--lp",
                        "--explain", "--price-per-core-hour", "--watts-per-core"});
        AddFleetOptions(&command_line, &options->nodes, &options->format);
        AddCacheOptions(&command_line, &options->cache);
        AddEmitOption(&command_line, &options->emit);
-       command_line.AddOption("--db", options->database,
-                              "Read this database [$HEADRACE_DB or ./headrace.db]");
+       command_line.AddOption("--db", options->database, "Read this database")
+           ->Default("$HEADRACE_DB or ./headrace.db");
        return [options] { return Run(*options); };
      }});
 

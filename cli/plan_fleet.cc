@@ -31,11 +31,12 @@ void AddFleetOptions(CommandLine* command_line, std::string* nodes, std::string*
   CommandOption* file = command_line->AddOption(
       "--nodes", *nodes,
       "Size a fleet of these nodes for the target, or for what its clients demand (docs/fleet.md)");
+  file->TypeName("FILE");
   for (const char* other : {"--cores", "--memory", "--max-threads", "--what-if",
                             "--price-per-core-hour", "--watts-per-core"}) {
     file->Excludes(command_line->Find(other));
   }
-  command_line->AddOption("--format", *format, "With --nodes: print the page as this")
+  command_line->AddOption("--format", *format, "Print the page like this")
       ->Check(OneOf({"text", "md", "json"}))
       ->ShowDefault()
       ->Needs(file);

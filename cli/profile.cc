@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/common_options.h"
 #include "cli/import_hook.h"
 #include "cli/verdict.h"
 #include "collectors/child.h"
@@ -303,23 +304,25 @@ HR_COMMAND("profile",
               command_line
                   .AddOption("-p,--pid", options->recorder.pid,
                              "Record this process and all it starts")
+                  ->TypeName("PID")
                   ->Check(Positive);
-              command_line.AddOption(
-                  "-d,--duration", options->duration,
-                  "Stop recording after this long, e.g. 10s, 2m (default: when the process "
-                  "ends)");
-              command_line.AddOption(
-                  "--db", options->recorder.database,
-                  "Write to this database (default $HEADRACE_DB or ./headrace.db)");
-              command_line.AddOption("--name", options->recorder.run_name,
-                                     "Name the run (default: program and time)");
+              command_line
+                  .AddOption("-d,--duration", options->duration,
+                             "Stop recording after this long: 10s, 2m")
+                  ->Default("when the process ends");
+              command_line.AddOption("--db", options->recorder.database, "Write to this database")
+                  ->Default("$HEADRACE_DB or ./headrace.db");
+              command_line.AddOption("--name", options->recorder.run_name, "Name the run")
+                  ->Default("program and time");
               command_line.AddOption("--pipeline", options->recorder.pipeline_path,
                                      "Keep this pipeline file with the run");
               options->measure.AddTo(&command_line);
-              command_line.AddFlag("--no-hook", options->no_hook,
-                                   "Leave Python programs alone: no import hook, which instruments "
-                                   "PyTorch's DataLoaders, pools and executors");
-              command_line.AddFlag("-q,--quiet", options->quiet, "Say nothing but errors");
+              command_line
+                  .AddFlag("--no-hook", options->no_hook,
+                           "Leave Python programs alone: no import hook, which instruments "
+                           "PyTorch's DataLoaders, pools and executors")
+                  ->Group(kMeasuring);
+              command_line.AddFlag("-q,--quiet", options->quiet, "Print nothing but errors");
               return [options] { return Profile(*options); };
             }});
 

@@ -1,5 +1,6 @@
 // headrace query: read-only SQL over the run store.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -19,7 +20,7 @@ using collectors::SqlResult;
 using collectors::SqlValue;
 
 struct QueryOptions {
-  std::string sql, database, format = "table";
+  std::string sql, database, format;  // "": by where it goes
   bool json = false;
 };
 
@@ -116,7 +117,11 @@ void PrintJson(const SqlResult& result) {
 int Query(const QueryOptions& options) {
   collectors::ReadStore store(options.database);
   const SqlResult result = store.QueryUntrusted(options.sql);
-  const std::string format = options.json ? "json" : options.format;
+  // A program that reads the rows wants every field, with a rule where it ends.
+  const std::string usual = isatty(STDOUT_FILENO) == 1 ? "table" : "csv";
+  const std::string format = options.json             ? "json"
+                             : options.format.empty() ? usual
+                                                      : options.format;
   if (format == "json") {
     PrintJson(result);
   } else if (format == "csv") {
@@ -132,7 +137,8 @@ HR_COMMAND(
     {.summary = "runs one read-only SELECT over the run store",
      .examples =
          "  headrace query \"SELECT operator, busy_ns FROM operator_summary WHERE run_id = 3\"\n"
-         "  headrace query --format csv \"SELECT * FROM step_interval\" > steps.csv\n"
+         "  headrace query \"SELECT * FROM step_interval\" > steps.csv  # CSV, as it is no "
+         "terminal\n"
          "  headrace query \"SELECT name FROM sqlite_master WHERE type = 'view'\"  # what there "
          "is\n",
      .exit_codes = "0 ok, 1 took longer than 5 s, 2 wrong or writing SQL, 5 not a run store",
@@ -140,12 +146,12 @@ HR_COMMAND(
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<QueryOptions>();
        options->database = DefaultDatabase();
-       command_line.AddOption("SQL", options->sql, "Run this SELECT")->Required();
-       command_line.AddOption("--db", options->database,
-                              "Read this database (default $HEADRACE_DB or ./headrace.db)");
-       command_line
-           .AddOption("--format", options->format, "Print as table, csv or json (default table)")
-           ->Check(OneOf({"table", "csv", "json"}));
+       command_line.AddOption("SQL", options->sql, "Run this SELECT")->TypeName("SQL")->Required();
+       command_line.AddOption("--db", options->database, "Read this database")
+           ->Default("$HEADRACE_DB or ./headrace.db");
+       command_line.AddOption("--format", options->format, "Print the rows like this")
+           ->Check(OneOf({"table", "csv", "json"}))
+           ->Default("table on a terminal, else csv");
        command_line.AddFlag("--json", options->json,
                             "Print one JSON object (schema headrace.query/1)");
        return [options] { return Query(*options); };

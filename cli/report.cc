@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "analysis/advice/statements.h"
+#include "analysis/run/read_run.h"
 #include "analysis/run/run_view.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -15,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/page_output.h"
+#include "cli/report_part.h"
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
 #include "dashboards/pages/report_file.h"
@@ -29,6 +31,7 @@ struct ReportOptions {
   std::string run = "latest", database = DefaultDatabase();
   std::vector<std::string> sections;
   bool full = false, open = false, no_pager = false;
+  RunPart part;
   PageOutput page;
   std::optional<double> core_hour_price;
 };
@@ -82,9 +85,31 @@ void OpenPage(const std::string& html, int64_t run_id) {
   }
 }
 
+// --since, --until: of the windows between them.
+int RunOnPart(const ReportOptions& options) {
+  if (options.open || (options.page.format == "html" && !options.page.json))
+    throw Error(ExitCode::kUsage, "pages are of whole runs", "--since",
+                "leave out --open and --format html; charts show a part when they are zoomed");
+  analysis::RunView view = analysis::LoadRun(options.database, options.run);
+  view.program = ShellWord(ProgramName());
+  view.database_option = DatabaseOption(options.database);
+  view.core_hour_price = options.core_hour_price;
+  CutToPart(options.part, &view);
+  const analysis::Statements statements = analysis::MakeStatements(view);
+  dashboards::Report report = ReportOfPart(options.part, view, statements);
+  const int code = static_cast<int>(report.decided ? ExitCode::kOk : ExitCode::kInconclusive);
+  PageOutput page = options.page;
+  page.first_only = !options.full && options.sections.empty() && page.file.empty();
+  page.pager = !options.no_pager;
+  if (!options.sections.empty()) report = dashboards::OnlySections(report, options.sections);
+  WritePage(page, report, [&] { return dashboards::RenderJson(report, view); });
+  return code;
+}
+
 int Run(const ReportOptions& options) {
   // Refuses what is no run store.
   { collectors::ReadStore ready(options.database); }
+  if (!options.part.whole()) return RunOnPart(options);
   // A page may be read elsewhere than where it was made.
   const bool as_page = options.open || (options.page.format == "html" && !options.page.json);
   const dashboards::LoadOptions load{.program = as_page ? "headrace" : ShellWord(ProgramName()),
@@ -127,6 +152,7 @@ HR_COMMAND(
      .examples = "  headrace report                             # the latest run: what limits it\n"
                  "  headrace report latest operators bytes      # the evidence, by name\n"
                  "  headrace report latest --full               # all of it\n"
+                 "  headrace report latest --until 1s           # of a part of it\n"
                  "  headrace report latest --open               # as a page in the browser\n"
                  "  headrace report nightly --format md -o nightly.md\n"
                  "  headrace report latest --json | jq '.findings[0]'\n",
@@ -147,8 +173,12 @@ HR_COMMAND(
        command_line
            .AddFlag("--open", options->open, "Write the page as HTML and show it in the browser")
            ->Excludes(full);
+       command_line.AddOption("--since", options->part.since,
+                              "Report only what was recorded from this time of the run on: 10s");
+       command_line.AddOption("--until", options->part.until,
+                              "Report only what was recorded up to this time of the run");
        command_line.AddFlag("--no-pager", options->no_pager,
-                            "Do not page what is longer than the screen (default: through $PAGER)");
+                            "Do not show what is longer than the screen through $PAGER");
        AddFormatOptions(&command_line, &options->page,
                         "Write one JSON object (schema headrace.report/1)");
        command_line.AddOption(
@@ -159,10 +189,10 @@ HR_COMMAND(
        command_line
            .AddOption("--core-hour-price", options->core_hour_price,
                       "Say what a million rows cost at this price of one core for one hour")
-           ->TypeName("P")
+           ->TypeName("PRICE")
            ->Check(Price);
-       command_line.AddOption("--db", options->database,
-                              "Read this database [$HEADRACE_DB or ./headrace.db]");
+       command_line.AddOption("--db", options->database, "Read this database")
+           ->Default("$HEADRACE_DB or ./headrace.db");
        return [options] { return Run(*options); };
      }});
 

@@ -382,23 +382,26 @@ HR_COMMAND(
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<RunOptions>();
        options->database = DefaultDatabase();
-       command_line.AddOption("PIPELINE", options->pipeline, "Pipeline file (TOML)")->Required();
+       command_line.AddOption("PIPELINE", options->pipeline, "Run this pipeline file (TOML)")
+           ->TypeName("FILE")
+           ->Required();
+       command_line.Group("What is run");
        command_line.AddOption("--db", options->database, "Record into this database")
-           ->ShowDefault();
-       command_line.AddOption("--name", options->name,
-                              "Name the run (default: the pipeline's name)");
+           ->Default("$HEADRACE_DB or ./headrace.db");
+       command_line.AddOption("--name", options->name, "Name the run")
+           ->Default("the pipeline's name");
        auto* duration =
            command_line.AddOption("-d,--duration", options->duration,
                                   "Run this long: 10s, 2m; a table is read again and again");
-       command_line
-           .AddOption("--epochs", options->epochs,
-                      "Read the table this many times (default: the file's)")
-           ->Excludes(duration);
+       command_line.AddOption("--epochs", options->epochs, "Read the table this many times")
+           ->Excludes(duration)
+           ->Default("the file's");
        command_line
            .AddOption("--set", options->set,
-                      "Change one knob, KEY=VALUE: decode.parallelism=2, consumer.step=5ms")
+                      "Change one knob: decode.parallelism=2, consumer.step=5ms")
            ->OneValueEach();
        command_line.AddOption("--plan", options->plan, "Apply the settings of a plan file");
+       command_line.Group("Rows and batches");
        command_line
            .AddOption("--log-reads", options->log_reads,
                       "Append the features read to this log, for rewrite --order popularity")
@@ -425,7 +428,8 @@ HR_COMMAND(
        command_line
            .AddOption("--dump-tensors", options->dump_tensors,
                       "Write every batch as .npy arrays below this new folder (docs/dedup.md)")
-           ->TypeName("DIR");
+           ->TypeName("FOLDER");
+       command_line.Group("Experiments");
        auto* ceiling = command_line.AddFlag("--ceiling", options->ceiling,
                                             "Repeat the first batch: what the trainer takes if "
                                             "input costs nothing (5 s, or --duration)");
@@ -443,6 +447,7 @@ HR_COMMAND(
        command_line.AddFlag("--no-record", options->no_record,
                             "Do not record; instrumentation is switched off");
        options->measure.AddTo(&command_line);
+       command_line.Group("Rows and batches");
        command_line
            .AddFlag("--checksum", options->checksum, "Hash every row delivered and print the sums")
            ->Excludes(ceiling);

@@ -1,89 +1,42 @@
 // headrace runs: lists recorded runs; removes, tags, copies them.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
-#include <ctime>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/run_list.h"
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
+#include "dashboards/terminal/terminal.h"
 
 namespace headrace::cli {
 namespace {
 
 struct RunsOptions {
-  std::string database, output, tags, older_than, max_size;
+  std::string database, output, tags, older_than, max_size, find, since, until;
   int64_t keep = -1;
   std::vector<std::string> runs;
   std::string run;
-  bool json = false;
+  bool json = false, all = false;
   CommandLine *remove = nullptr, *tag = nullptr, *copy = nullptr;
 };
 
-std::string LocalTime(int64_t realtime_ns) {
-  const std::time_t seconds = realtime_ns / 1'000'000'000;
-  std::tm local{};
-  localtime_r(&seconds, &local);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-  return text;
-}
-
 int List(const RunsOptions& options) {
-  collectors::ReadStore store(options.database);
-  const collectors::SqlResult runs = store.Query(
-      "SELECT run_id, name, tags, state, program, started_realtime_ns, duration_ns, "
-      "accounting_level, steps_count FROM run_summary LEFT JOIN step_summary USING (run_id) "
-      "ORDER BY run_id");
-  const auto text = [](const collectors::SqlValue& value) {
-    const auto* s = std::get_if<std::string>(&value);
-    return s ? *s : std::string();
-  };
-  const auto integer = [](const collectors::SqlValue& value) {
-    const auto* i = std::get_if<int64_t>(&value);
-    return i ? *i : int64_t{0};
-  };
+  RunFilter filter;
+  filter.find = options.find;
+  if (!options.since.empty()) filter.since_ns = ParseWhen(options.since, "--since");
+  if (!options.until.empty()) filter.until_ns = ParseWhen(options.until, "--until");
   if (options.json) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const auto& row : runs.rows) {
-      nlohmann::ordered_json steps;  // null: no consumer recorded steps
-      if (const auto* count = std::get_if<int64_t>(&row[8])) steps = *count;
-      list.push_back({{"run_id", integer(row[0])},
-                      {"name", text(row[1])},
-                      {"tags", text(row[2])},
-                      {"state", text(row[3])},
-                      {"program", text(row[4])},
-                      {"started_realtime_ns", integer(row[5])},
-                      {"duration_ns", integer(row[6])},
-                      {"accounting_level", integer(row[7])},
-                      {"steps_count", steps}});
-    }
-    const nlohmann::ordered_json out = {{"schema", "headrace.runs/1"}, {"runs", std::move(list)}};
-    fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    std::fputs(RunListJson(options.database, filter).c_str(), stdout);
     return 0;
   }
-  if (runs.rows.empty()) {
-    fmt::print(stderr, "no runs in {} yet; record one with: headrace run PIPELINE\n",
-               Printable(options.database));
-    return 0;
-  }
-  fmt::print("{:>5}  {:<24} {:<12} {:<20} {:>9} {:>9}  {:<16} {}\n", "run", "name", "state",
-             "started", "length", "steps", "program", "tags");
-  for (const auto& row : runs.rows) {
-    const auto* steps = std::get_if<int64_t>(&row[8]);
-    std::string line = fmt::format(
-        "{:>5}  {:<24} {:<12} {:<20} {:>9} {:>9}  {:<16} {}", integer(row[0]),
-        Printable(text(row[1]), 60), Printable(text(row[3]), 20), LocalTime(integer(row[5])),
-        FormatDuration(static_cast<double>(integer(row[6]))), steps ? std::to_string(*steps) : "-",
-        Printable(text(row[4]), 40), Printable(text(row[2])));
-    while (line.back() == ' ') line.pop_back();
-    fmt::print("{}\n", line);
-  }
+  constexpr size_t kUsualLines = 25;
+  PrintRunList(options.database, filter, options.all ? SIZE_MAX : kUsualLines, options.all,
+               dashboards::TerminalWidth(STDOUT_FILENO));
   return 0;
 }
 
@@ -127,8 +80,9 @@ int Runs(const RunsOptions& options) {
 
 HR_COMMAND(
     "runs",
-    {.summary = "lists recorded runs; removes, tags or copies them",
+    {.summary = "lists recorded runs with their verdicts; removes, tags or copies them",
      .examples = "  headrace runs                          # what is recorded here\n"
+                 "  headrace runs --find rm1 --since 7d    # some of them\n"
                  "  headrace runs tag nightly 'rm1 before' # words to find it by\n"
                  "  headrace runs copy nightly -o one.db   # one run as a database of its own\n"
                  "  headrace runs rm 3 4\n"
@@ -138,14 +92,26 @@ HR_COMMAND(
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<RunsOptions>();
        options->database = DefaultDatabase();
-       command_line.AddOption("--db", options->database,
-                              "Use this database (default $HEADRACE_DB or ./headrace.db)");
+       command_line.Group("Which runs are listed");
+       command_line
+           .AddOption("--find", options->find,
+                      "List runs with this in their name, tags, program, pipeline or number")
+           ->TypeName("WORD");
+       command_line.AddOption("--since", options->since,
+                              "Leave out runs that began before: 7d, 12h, 2026-11-25");
+       command_line.AddOption("--until", options->until,
+                              "Leave out runs that began at this time or later");
+       command_line.AddFlag("--all", options->all,
+                            "List all runs, and each run of a comparison, not the newest 25 lines");
+       command_line.AddOption("--db", options->database, "Use this database")
+           ->Default("$HEADRACE_DB or ./headrace.db");
        command_line.AddFlag("--json", options->json,
                             "Print one JSON object (schema headrace.runs/1)");
        command_line.Fallthrough();  // --db may stand after rm, tag, copy
        options->remove = command_line.AddSubcommand("rm", "removes runs");
        options->remove->Fallthrough();
-       options->remove->AddOption("RUN", options->runs, "Remove these: id, name or latest");
+       options->remove->AddOption("RUN", options->runs, "Remove these: id, name or latest")
+           ->TypeName("RUN");
        options->remove->AddOption("--older-than", options->older_than,
                                   "Remove finished runs that began longer ago, e.g. 7d, 12h");
        options->remove
@@ -156,14 +122,18 @@ HR_COMMAND(
            "Remove the oldest finished runs until the database is no larger, e.g. 2GiB");
        options->tag = command_line.AddSubcommand("tag", "sets the tags of a run");
        options->tag->Fallthrough();
-       options->tag->AddOption("RUN", options->run, "Tag this: id, name or latest")->Required();
+       options->tag->AddOption("RUN", options->run, "Tag this: id, name or latest")
+           ->TypeName("RUN")
+           ->Required();
        options->tag->AddOption("TAGS", options->tags, "Words separated by blanks; '' removes them")
            ->Required();
        options->copy =
            command_line.AddSubcommand("copy", "copies one run into a database of its own");
        options->copy->Fallthrough();
-       options->copy->AddOption("RUN", options->run, "Copy this: id, name or latest")->Required();
-       options->copy->AddOption("-o", options->output, "Write this new file")->Required();
+       options->copy->AddOption("RUN", options->run, "Copy this: id, name or latest")
+           ->TypeName("RUN")
+           ->Required();
+       options->copy->AddOption("-o,--output", options->output, "Write this new file")->Required();
        return [options] { return Runs(*options); };
      }});
 

@@ -148,14 +148,15 @@ HR_COMMAND(
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<ServeOptions>();
        command_line.AddOption("RUN", options->run, "Begin with this run: an id, a name, or latest");
-       command_line.AddOption("--db", options->database,
-                              "Show this database [$HEADRACE_DB or ./headrace.db]");
+       command_line.AddOption("--db", options->database, "Show this database")
+           ->Default("$HEADRACE_DB or ./headrace.db");
        command_line.AddOption("--port", options->port, "Listen at this port; 0 takes any free one")
            ->ShowDefault();
        command_line
            .AddOption("--host", options->host,
                       "Listen at this address; others than this machine's own need the token that "
                       "is printed")
+           ->TypeName("ADDRESS")
            ->ShowDefault();
        command_line.AddFlag("--open", options->open, "Show the page in the browser");
        return [options] { return Serve(*options); };

@@ -148,31 +148,32 @@ HR_COMMAND(
        options->recording.database = DefaultDatabase();
        command_line
            .AddOption("RUN", options->words,
-                      "Show this run: an id, a name, or latest (default: the run that is being "
-                      "recorded, else the latest); after --: a command to record")
-           ->TypeName("");
+                      "Show this run: an id, a name, or latest; after --: a command to record")
+           ->TypeName("RUN")
+           ->Default("the run that is being recorded, else the latest");
        command_line.AddOption("-p,--pid", options->pid, "Record this process and all it starts")
+           ->TypeName("PID")
            ->Check(Positive);
        command_line.AddFlag("--once", options->once, "Print one screen as text, and end");
        command_line.AddFlag("--json", options->json,
                             "Print one JSON object (schema headrace.top/1), and end");
-       command_line
-           .AddOption("--width", options->width, "With --once: columns (default: the terminal's)")
-           ->Check(InRange(20, 1000));
-       command_line
-           .AddOption("--height", options->height,
-                      "With --once: lines (default: the terminal's, or as many as it takes)")
-           ->Check(InRange(4, 1000));
+       command_line.AddOption("--width", options->width, "With --once: columns")
+           ->Check(InRange(20, 1000))
+           ->Default("the terminal's");
+       command_line.AddOption("--height", options->height, "With --once: lines")
+           ->Check(InRange(4, 1000))
+           ->Default("the terminal's, or as many as it takes");
        command_line.AddFlag("--ascii", options->ascii, "Draw with ASCII characters only");
        command_line
            .AddOption("--interval", options->interval,
                       "Look at the store this often, from 250ms to 60s")
+           ->TypeName("DURATION")
            ->ShowDefault();
-       command_line.AddOption("--db", options->recording.database,
-                              "Read this database, or record into it [$HEADRACE_DB or "
-                              "./headrace.db]");
-       command_line.AddOption("--name", options->recording.name,
-                              "Name the run that is recorded (default: program and time)");
+       command_line
+           .AddOption("--db", options->recording.database, "Read this database, or record into it")
+           ->Default("$HEADRACE_DB or ./headrace.db");
+       command_line.AddOption("--name", options->recording.name, "Name the run that is recorded")
+           ->Default("program and time");
        options->measure.AddTo(&command_line);
        return [options] { return Run(*options); };
      }});

@@ -470,11 +470,14 @@ HR_COMMAND(
      .next = "headrace tune --explain latest",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<TuneOptions>();
-       command_line.AddOption("PIPELINE", options->pipeline, "Pipeline file (TOML)");
+       command_line.AddOption("PIPELINE", options->pipeline, "Tune this pipeline file (TOML)")
+           ->TypeName("FILE");
+       command_line.Group("A process of yours");
        auto* pid = command_line
                        .AddOption("-p,--pid", options->pid,
                                   "Tune this running process instead, which is instrumented "
                                   "(docs/tune-foreign.md)")
+                       ->TypeName("PID")
                        ->Check(Positive);
        command_line
            .AddOption("--apply-cmd", options->apply_command,
@@ -485,18 +488,22 @@ HR_COMMAND(
        command_line
            .AddOption("--apply-timeout", options->apply_timeout,
                       "Wait this long for it, then end it")
+           ->TypeName("DURATION")
            ->ShowDefault()
            ->Needs(pid);
        command_line
            .AddOption("--knob", options->knobs,
-                      "Turn only these knobs of the process: decode.parallelism [all]")
+                      "Turn only these knobs of the process: decode.parallelism")
+           ->TypeName("KEY")
            ->OneValueEach()
+           ->Default("all")
            ->Needs(pid);
        command_line
            .AddFlag("--no-interleave", options->no_interleave,
                     "Compare before with after, where a change disturbs the process for long; "
                     "otherwise old and new settings take turns until the difference is clear")
            ->Needs(pid);
+       command_line.Group("A cache");
        auto* cache =
            command_line
                .AddOption("--cache", options->cache.tiers,
@@ -504,14 +511,14 @@ HR_COMMAND(
                           "memory=8GiB; where filling it does not take too long, the pipeline is "
                           "started again with it and compared (docs/tune-cache.md)")
                ->TypeName("TIER=BUDGET[@RATE]");
-       command_line
-           .AddOption("--epoch-rows", options->cache.epoch_rows,
-                      "Rows of one epoch, for --cache [those of the table]")
+       command_line.AddOption("--epoch-rows", options->cache.epoch_rows, "Rows of one epoch")
+           ->Default("those of the table")
            ->Check(Positive)
            ->Needs(cache);
        command_line
            .AddOption("--cache-verify", options->cache_verify,
                       "Run it with the cache for at most this long; 0s: only decide")
+           ->TypeName("DURATION")
            ->ShowDefault()
            ->Needs(cache);
        command_line
@@ -519,6 +526,7 @@ HR_COMMAND(
                       "Record the rows delivered in this file, and go on from it with the cache; "
                       "'run --checkpoint FILE --resume' goes on from there")
            ->Needs(cache);
+       command_line.Group("How it runs");
        command_line
            .AddOption("--feed", options->feed,
                       "Write each decision as a line of JSON (schema headrace.decision/1) to "
@@ -526,51 +534,54 @@ HR_COMMAND(
            ->TypeName("-|unix:PATH");
        auto* once =
            command_line.AddFlag("--once", options->once,
-                                "Stop tuning when the plan changes nothing any more (default); "
-                                "with --duration the pipeline runs on");
+                                "Stop tuning when the plan changes nothing any more, as without "
+                                "--continuous; with --duration the pipeline runs on");
        command_line
            .AddFlag("--continuous", options->continuous,
                     "Keep watching, and plan again when the pipeline changes")
            ->Excludes(once);
        command_line.AddOption("-d,--duration", options->duration,
                               "Run the pipeline this long: 60s, 10m");
-       command_line.AddOption("--epochs", options->epochs,
-                              "Read the table this many times (default: again and again)");
+       command_line.AddOption("--epochs", options->epochs, "Read the table this many times")
+           ->Default("again and again");
+       command_line.Group("Budget and aim");
+       command_line.AddOption("--cores", options->cores, "Use this many cores and no more")
+           ->Check(Positive)
+           ->Default("those this process may use");
        command_line
-           .AddOption("--cores", options->cores,
-                      "Use this many cores and no more [those this process may use]")
-           ->Check(Positive);
-       command_line.AddOption("--memory", options->memory,
-                              "Keep the process within this much memory: 100M, 4GiB [its limit]");
-       command_line.AddOption(
-           "--target", options->target,
-           "Reach this rate and no more: 500, 282000rows/s [as fast as the trainer can use]");
+           .AddOption("--memory", options->memory,
+                      "Keep the process within this much memory: 100M, 4GiB")
+           ->Default("its limit");
        command_line
-           .AddOption("--max-threads", options->max_threads,
-                      "Allow this many threads per stage [8, or 4 per core]")
-           ->Check(Positive);
+           .AddOption("--target", options->target, "Reach this rate and no more: 500, 282000rows/s")
+           ->Default("as fast as the trainer can use");
+       command_line
+           .AddOption("--max-threads", options->max_threads, "Allow this many threads per stage")
+           ->Check(Positive)
+           ->Default("8, or 4 per core");
        command_line
            .AddOption("--max-decisions", options->max_decisions,
-                      "Stop after this many changes of knobs [no limit]")
-           ->Check(Positive);
+                      "Stop after this many changes of knobs")
+           ->Check(Positive)
+           ->Default("no limit");
+       command_line.Group("How it runs");
        command_line.AddFlag("--dry-run", options->dry_run,
                             "Decide once, print it, and set nothing");
        command_line
-           .AddOption("--set", options->set,
-                      "Begin with one knob changed, KEY=VALUE: decode.parallelism=2")
+           .AddOption("--set", options->set, "Begin with one knob changed: decode.parallelism=2")
            ->OneValueEach();
        command_line
            .AddOption("--explain", options->explain,
-                      "Print the decisions of this run [latest] instead of tuning")
+                      "Print the decisions of this run, or the latest, instead of tuning")
            ->Values(0, 1)
            ->TypeName("RUN");
        command_line.AddOption("-o,--output", options->output,
                               "Write the settings as a plan (schema headrace.plan/1) to this file");
        command_line.AddFlag("-f,--force", options->force, "Replace the output file if it exists");
        command_line.AddOption("--db", options->database, "Record into this database")
-           ->ShowDefault();
-       command_line.AddOption("--name", options->name,
-                              "Name the run (default: the pipeline's name)");
+           ->Default("$HEADRACE_DB or ./headrace.db");
+       command_line.AddOption("--name", options->name, "Name the run")
+           ->Default("the pipeline's name");
        options->measure.AddTo(&command_line);
        command_line.AddFlag("-q,--quiet", options->quiet, "Print nothing but errors");
        command_line.AddFlag("--json", options->json,

@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/common_options.h"
 #include "collectors/probe_runner.h"
 #include "dashboards/render/render.h"
 #include "dashboards/report/make_report.h"
@@ -77,24 +78,27 @@ collectors::Retention MakeRetention(const std::string& older_than, int64_t keep,
 }
 
 void MeasureOptions::AddTo(CommandLine* command_line) {
+  const std::string before = command_line->Group(kMeasuring);
   command_line
       ->AddOption("--level", level,
                   "Measure up to this level: 0 outside, 1 instrumentation and /proc, 2 CPU clock, "
-                  "3 eBPF, 4 hardware counters (default: all that works)")
-      ->Check(InRange(0, collectors::kMostLevel));
+                  "3 eBPF, 4 hardware counters")
+      ->Check(InRange(0, collectors::kMostLevel))
+      ->Default("all that works");
   command_line->AddFlag("--deep", deep, "Measure also what costs more: system calls, BPF run time");
-  command_line
-      ->AddOption("--without", without,
-                  "Leave a probe out (may be given several times); headrace doctor names them")
+  command_line->AddOption("--without", without, "Leave a probe out; headrace doctor names them")
+      ->TypeName("PROBE")
       ->OneValueEach();
-  command_line->AddOption(
-      "--ring", ring,
-      "Keep full detail only this long before and after the trigger (default with "
-      "--trigger: 30s)");
-  command_line->AddOption(
-      "--trigger", trigger,
-      "What makes detail be kept, e.g. 'step > 1s', 'queue:ready < 10%' (default with "
-      "--ring: 'stall > 200ms')");
+  command_line
+      ->AddOption("--ring", ring, "Keep full detail only this long before and after the trigger")
+      ->TypeName("DURATION")
+      ->Default("with --trigger 30s");
+  command_line
+      ->AddOption("--trigger", trigger,
+                  "Keep detail when this happens: 'step > 1s', 'queue:ready < 10%'")
+      ->TypeName("CONDITION")
+      ->Default("with --ring 'stall > 200ms'");
+  command_line->Group(before);
 }
 
 void MeasureOptions::Apply(collectors::RecorderOptions* options) const {

@@ -157,7 +157,7 @@ load helpers
   run "$HEADRACE" profile -p 0
   one_line_error 2 "'0' is not a number above 0"
   run "$HEADRACE" plan --cores zero
-  one_line_error 2 "'zero' is not a number above 0"
+  one_line_error 2 "'zero' is not a number"
   [ ! -e t ]
 }
 

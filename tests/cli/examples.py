@@ -163,7 +163,8 @@ def lines_of(document):
 def commands():
     text = subprocess.run([HEADRACE, "--help"], capture_output=True, text=True, check=True).stdout
     listed = text.split("commands:\n")[1].split("\n\n")[0]
-    return [line.split()[0] for line in listed.splitlines()] + ["collect"]  # of the service; not in the list
+    names = [line.split()[0] for line in listed.splitlines() if not line.startswith("   ")]  # others go on
+    return names + ["collect"]  # of the service; not in the list
 
 
 def examples_of(command):
@@ -223,7 +224,7 @@ def run_line(line, folder):
     if re.search(r"\b(4242|PID)\b", line):
         target = subprocess.Popen([str(folder / "bin/python"), "-c", "import time\nfor _ in range(6000): time.sleep(0.1)"])
         line = re.sub(r"\b(4242|PID)\b", str(target.pid), line)
-    environment = dict(os.environ, PATH=f"{folder}/bin:{os.environ['PATH']}", NO_COLOR="1")
+    environment = dict(os.environ, PATH=f"{folder}/bin:{os.environ['PATH']}", NO_COLOR="1", HEADRACE_CONFIG="")
     environment.pop("HEADRACE_DB", None)
     environment["PYTHONPATH"] = str(SOURCE / "probes/python")
     environment["HEADRACE_ACCOUNT_LIBRARY"] = str(pathlib.Path(HEADRACE).parent / "libheadrace_account.so.1")

@@ -3,7 +3,7 @@ setup() {
   HEADRACE=${HEADRACE:-$BATS_TEST_DIRNAME/../../build/headrace}
   DIR=$(mktemp -d)
   cd "$DIR"
-  export HEADRACE_DB=$DIR/runs.db NO_COLOR=1
+  export HEADRACE_DB=$DIR/runs.db NO_COLOR=1 HEADRACE_CONFIG=
   small_pipeline
 }
 teardown() { rm -rf "$DIR"; }
@@ -27,7 +27,7 @@ prepare() {
   HEADRACE=${HEADRACE:-$BATS_TEST_DIRNAME/../../build/headrace}
   cd "$BATS_FILE_TMPDIR"
   small_pipeline
-  HEADRACE_DB=$BATS_FILE_TMPDIR/runs.db NO_COLOR=1 "$@"
+  HEADRACE_DB=$BATS_FILE_TMPDIR/runs.db NO_COLOR=1 HEADRACE_CONFIG= "$@"
 }
 take() {
   cp "$BATS_FILE_TMPDIR"/runs.db* .

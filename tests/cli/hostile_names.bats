@@ -65,8 +65,8 @@ harmless() {
 
 @test "query: headers and fields of a table; of CSV, in files and on terminals" {
   harmless 0 run small.toml --level 1 --quiet
-  harmless 0 query "SELECT 'x' AS \"$NAME\""
-  harmless 0 query "SELECT '$NAME' AS a, 1 AS b"
+  harmless 0 query --format table "SELECT 'x' AS \"$NAME\""
+  harmless 0 query --format table "SELECT '$NAME' AS a, 1 AS b"
   [ "$(wc -l < h.out)" -eq 2 ]
   harmless 0 query --json "SELECT '$NAME' AS \"$NAME\""
   harmless 2 query "SELECT '$NAME' FROM \"$NAME\""
