@@ -21,7 +21,7 @@ namespace headrace::reader::dwrf {
 // What a layout is chosen for, as a price of a stored byte in ns of CPU time.
 enum class LayoutGoal : uint8_t {
   kFixed,     // nothing is chosen: codec, ratio and dictionaries are as the options say
-  kBalanced,  // what a byte costs that comes over a network
+  kBalanced,  // what a byte costs of a core's share of a network
   kRead,      // what a byte costs that comes from the page cache
   kSize,      // bytes come first
 };
@@ -62,10 +62,11 @@ struct LayoutChoice {
   std::vector<std::pair<CompressionKind, LayoutCost>> tried;
   void Add(const LayoutChoice& file);
 };
-// Rows of a stripe, for a table of so many rows of so many logical bytes each: from 2048 to 16384.
-// Larger stripes have fewer footers and fuller dictionaries; a table keeps eight of them, so that
-// threads share them and rows can be shuffled, and one has at most 256 MiB where it can.
-uint64_t ChooseStripeRows(uint64_t table_rows, double row_bytes);
+// Rows of a stripe, for a table of so many rows of so many logical bytes each: from 2048 to 8192,
+// for kSize to 16384. Larger stripes have fewer footers and fuller dictionaries, and need more
+// memory; a table keeps eight of them, so that threads share them and rows can be shuffled, and one
+// has at most 256 MiB where it can.
+uint64_t ChooseStripeRows(LayoutGoal goal, uint64_t table_rows, double row_bytes);
 
 // Time to decompress one chunk.
 double DecompressNs(CompressionKind kind, uint64_t stored, uint64_t plain);

@@ -83,8 +83,11 @@ void KeepRuns(Array<T>* values, const Array<Run>& runs) {
 
 // One list feature on its way: where its ids and weights are, and what of them is wanted.
 struct ListSource {
-  bool is_plain = false;
+  // Whether ids are decoded as they are needed: plain ones, and those of a dictionary that they do
+  // not stay in.
+  bool is_plain = false, is_indexed = false;
   ValueDecoder::PlainIntegers ids;
+  ValueDecoder::IndexedIntegers indexed;
   std::span<const uint8_t> weights;  // as stored
   uint64_t elements = 0, used = 0;   // used: of weights, and of what was decoded by feature
   Array<Step> steps;
@@ -197,13 +200,21 @@ class SliceDecoder {
   void DecodeFeature(const FeaturePlan& plan, uint64_t values, DecodedFeature* feature,
                      ListSource* list) {
     const bool weighted = plan.kind == FeatureKind::kWeightedSparse;
-    list->is_plain = plan.kind != FeatureKind::kDense && ValueDecoder::IsPlain(plan.item) &&
-                     (!weighted || (plan.weight.present == NodePlan::kNone &&
-                                    plan.weight.kind == TypeKind::kFloat));
-    if (!list->is_plain) return decoder_.Values(plan, values, feature, true);
+    const bool in_portions =
+        plan.kind != FeatureKind::kDense && (!weighted || (plan.weight.present == NodePlan::kNone &&
+                                                           plan.weight.kind == TypeKind::kFloat));
+    const bool stays =
+        options_.dictionaries != nullptr && options_.dictionaries->Find(plan.name) != nullptr;
+    list->is_plain = in_portions && ValueDecoder::IsPlain(plan.item);
+    list->is_indexed = in_portions && !stays && ValueDecoder::IsIndexed(plan.item);
+    if (!list->is_plain && !list->is_indexed) return decoder_.Values(plan, values, feature, true);
     list->elements = decoder_.Lengths(plan.value, values, &feature->lengths);
     if (list->elements == 0) return;
-    list->ids = decoder_.Plain(plan.item, list->elements);
+    if (list->is_plain) {
+      list->ids = decoder_.Plain(plan.item, list->elements);
+    } else {
+      list->indexed = decoder_.Indexed(plan.item, list->elements);
+    }
     if (weighted) list->weights = decoder_.PackedFloats(plan.weight, list->elements);
   }
 
@@ -407,6 +418,8 @@ class SliceDecoder {
       int64_t* const ids = (weighted ? *slabs.weighted_ids : *slabs.ids).data() + place;
       if (list.is_plain) {
         DecodePlainIds(step, &list, ids);
+      } else if (list.is_indexed) {
+        decoder_.DecodeIndexed(step.skip, step.take, &list.indexed, ids, options_.set);
       } else {
         std::memcpy(ids, feature.values.data() + list.used + step.skip,
                     step.take * sizeof(int64_t));
@@ -416,7 +429,7 @@ class SliceDecoder {
       list.used += step.skip;
       if (weighted) {
         float* const weights = slabs.weights->data() + place;
-        if (list.is_plain) {
+        if (list.is_plain || list.is_indexed) {
           std::memcpy(weights, list.weights.data() + list.used * sizeof(float),
                       step.take * sizeof(float));
         } else {

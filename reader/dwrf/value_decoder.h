@@ -110,6 +110,69 @@ class ValueDecoder {
     if (count > bytes.size()) TooShort(stream, count);
     return {stream, {true, WidthOf(stream, node.kind)}, bytes.data(), bytes.data() + bytes.size()};
   }
+  // A stream of indices into a dictionary, some of them literal values.
+  struct Indices {
+    const NodePlan* node = nullptr;
+    uint32_t stream = kNone;
+    std::span<const int64_t> entries;
+    int unused_bits = 0;
+    PresenceBits in_dictionary;
+
+    const uint64_t* inside() const {
+      return in_dictionary.words.empty() ? nullptr : in_dictionary.words.data();
+    }
+    bool IsLiteral(size_t i) const { return !in_dictionary.words.empty() && !in_dictionary.Get(i); }
+    int64_t Literal(int64_t value) const {
+      return static_cast<int64_t>(static_cast<uint64_t>(value) << unused_bits) >> unused_bits;
+    }
+  };
+  // Integers stored as indices into a dictionary, without nulls: they can be decoded in portions,
+  // too.
+  struct IndexedIntegers {
+    Indices indices;
+    RleCursor cursor;
+    const uint8_t* end = nullptr;
+    IntegerFormat format;
+    uint64_t count = 0, place = 0;  // of all values, of the next one
+  };
+  static bool IsIndexed(const NodePlan& node) {
+    return node.present == kNone && node.encoding == EncodingKind::kDictionary &&
+           (node.kind == TypeKind::kShort || node.kind == TypeKind::kInt ||
+            node.kind == TypeKind::kLong);
+  }
+  // `count` > 0 values of an indexed node, which outlives the result.
+  IndexedIntegers Indexed(const NodePlan& node, uint64_t count) {
+    const uint32_t stream = Need(node.data, node, "DATA", count);
+    const std::span<const uint8_t> bytes = streams_[stream];
+    if (count > bytes.size() * kMaxValuesPerByte) TooShort(stream, count);
+    IndexedIntegers out;
+    out.indices = {&node, stream, Dictionary(node), 64 - 8 * WidthOfKind(node.kind), {}};
+    if (node.in_dictionary != kNone) Bits(node.in_dictionary, count, &out.indices.in_dictionary);
+    out.cursor.at = bytes.data();
+    out.end = bytes.data() + bytes.size();
+    out.format = {false, WidthOf(stream, node.kind)};
+    out.count = count;
+    return out;
+  }
+  // Passes over `skip` values, then looks `take` up into `out`, which has room for kDecodeSlack
+  // more.
+  void DecodeIndexed(uint64_t skip, uint64_t take, IndexedIntegers* from, int64_t* out,
+                     InstructionSet set) {
+    const Indices& indices = from->indices;
+    if (!DecodeRle(&from->cursor, from->end, skip, from->format, nullptr, set) ||
+        !DecodeRle(&from->cursor, from->end, take, from->format, out, set))
+      TooShort(indices.stream, from->count);
+    from->place += skip;
+    const uint64_t* inside = indices.inside();
+    if (inside != nullptr) {
+      inside_.clear();
+      AppendBits(indices.in_dictionary.words, from->place, take, 0, &inside_);
+      inside = inside_.data();
+    }
+    from->place += take;
+    if (!LookUpIndices(indices.entries, inside, indices.unused_bits, out, take, set))
+      TooLarge(indices, from->count);
+  }
   // `count` > 0 floats of a float node without nulls, as stored.
   std::span<const uint8_t> PackedFloats(const NodePlan& node, uint64_t count) const {
     const uint32_t stream = Need(node.data, node, "DATA", count);
@@ -281,27 +344,11 @@ class ValueDecoder {
     for (uint64_t i = 0; i < count; ++i) (*out)[i] = static_cast<int8_t>(bytes[i]);
   }
 
-  // A stream of indices into a dictionary, some of them literal values.
-  struct Indices {
-    const NodePlan& node;
-    uint32_t stream;
-    std::span<const int64_t> entries;
-    int unused_bits;
-    PresenceBits in_dictionary;
-
-    const uint64_t* inside() const {
-      return in_dictionary.words.empty() ? nullptr : in_dictionary.words.data();
-    }
-    bool IsLiteral(size_t i) const { return !in_dictionary.words.empty() && !in_dictionary.Get(i); }
-    int64_t Literal(int64_t value) const {
-      return static_cast<int64_t>(static_cast<uint64_t>(value) << unused_bits) >> unused_bits;
-    }
-  };
   // Replaces indices by values; an index that IN_DICTIONARY marks 0 is the value itself (FORMAT
   // 8.1). The values may stay indices, if `keep` allows it.
   void LookUp(const NodePlan& node, uint32_t stream, Array<int64_t>* values, const KeepAs& keep) {
     const std::span<const int64_t> entries = Dictionary(node);
-    Indices indices{node, stream, entries, 64 - 8 * WidthOfKind(node.kind), {}};
+    Indices indices{&node, stream, entries, 64 - 8 * WidthOfKind(node.kind), {}};
     if (node.in_dictionary != kNone)
       Bits(node.in_dictionary, values->size(), &indices.in_dictionary);
     const uint64_t literals =
@@ -324,7 +371,7 @@ class ValueDecoder {
     const std::span<const uint8_t> bytes = streams_[indices.stream];
     Array<int64_t> values(count + kDecodeSlack);
     DecodeRle(bytes.data(), bytes.data() + bytes.size(), count,
-              {false, WidthOf(indices.stream, indices.node.kind)}, values.data());
+              {false, WidthOf(indices.stream, indices.node->kind)}, values.data());
     for (size_t i = 0; i < count; ++i)
       if (!indices.IsLiteral(i)) Checked(indices, i, values[i]);
     Damaged(plan_, indices.stream, "an index is beyond its dictionary");
@@ -501,6 +548,7 @@ class ValueDecoder {
   Array<int64_t> places_;  // by entry: its index among the used ones; -1: not used
   Array<size_t> used_;
   Array<int64_t> scratch_;
+  std::vector<uint64_t> inside_;
 };
 
 // The PRESENT bits of the map that stream `stream` holds; null when there is none.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "reader/dwrf/decode/varint_simd.h"
+#include "reader/dwrf/decode/varint_skip.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -118,26 +119,46 @@ const uint8_t* DecodePlain(const uint8_t* p, const uint8_t* end, size_t count, I
   return p;
 }
 
+bool DecodeRle(RleCursor* cursor, const uint8_t* end, size_t count, IntegerFormat format,
+               int64_t* out, InstructionSet set) {
+  const uint8_t* p = cursor->at;
+  while (count > 0) {
+    if (cursor->left == 0) {
+      if (p >= end) return false;
+      const Group group = ReadControl(*p++);
+      cursor->left = group.count;
+      cursor->is_run = group.is_run;
+      if (group.is_run) {
+        if (p >= end) return false;
+        cursor->delta = static_cast<uint64_t>(static_cast<int64_t>(static_cast<int8_t>(*p++)));
+        p = ReadOne(p, end, format, &cursor->next);
+      }
+    }
+    const size_t take = std::min(cursor->left, count);
+    if (cursor->is_run) {
+      for (size_t i = 0; i < take && out != nullptr; ++i)
+        out[i] = static_cast<int64_t>(cursor->next + cursor->delta * i);
+      cursor->next += cursor->delta * take;
+    } else if (out != nullptr) {
+      p = DecodePlain(p, end, take, format, out, set);
+    } else if (format.fixed_width == 0) {
+      p = SkipVarints(p, end, take, set);
+    } else {
+      p = static_cast<size_t>(end - p) / format.fixed_width < take ? nullptr
+                                                                   : p + take * format.fixed_width;
+    }
+    if (p == nullptr) return false;
+    if (out != nullptr) out += take;
+    cursor->left -= take, count -= take;
+  }
+  cursor->at = p;
+  return true;
+}
+
 const uint8_t* DecodeRle(const uint8_t* p, const uint8_t* end, size_t count, IntegerFormat format,
                          int64_t* out, InstructionSet set) {
-  while (count > 0) {
-    if (p >= end) return nullptr;
-    const Group group = ReadControl(*p++);
-    const size_t take = std::min(group.count, count);
-    if (group.is_run) {
-      if (p >= end) return nullptr;
-      const uint64_t delta = static_cast<uint64_t>(static_cast<int64_t>(static_cast<int8_t>(*p++)));
-      uint64_t base = 0;
-      p = ReadOne(p, end, format, &base);
-      if (p == nullptr) return nullptr;
-      for (size_t i = 0; i < take; ++i) out[i] = static_cast<int64_t>(base + delta * i);
-    } else {
-      p = DecodePlain(p, end, take, format, out, set);
-      if (p == nullptr) return nullptr;
-    }
-    out += take, count -= take;
-  }
-  return p;
+  RleCursor cursor{p, 0, false, 0, 0};
+  return DecodeRle(&cursor, end, count, format, out, set) ? cursor.at : nullptr;
 }
 
 const uint8_t* DecodeLengths(const uint8_t* p, const uint8_t* end, size_t count,

@@ -25,6 +25,18 @@ const uint8_t* DecodeRle(const uint8_t* begin, const uint8_t* end, size_t count,
                          IntegerFormat format, int64_t* out,
                          InstructionSet set = BestInstructionSet());
 
+// A place in a stream of runs, perhaps within a run or a group of literals.
+struct RleCursor {
+  const uint8_t* at = nullptr;  // the next byte
+  size_t left = 0;              // values of the group at hand
+  bool is_run = false;
+  uint64_t next = 0, delta = 0;  // of that run
+};
+// As above, from the cursor on, which moves. `out` null: the values are passed over. False for
+// damaged bytes.
+bool DecodeRle(RleCursor* cursor, const uint8_t* end, size_t count, IntegerFormat format,
+               int64_t* out, InstructionSet set = BestInstructionSet());
+
 // `count` integers without runs (direct integers).
 const uint8_t* DecodePlain(const uint8_t* begin, const uint8_t* end, size_t count,
                            IntegerFormat format, int64_t* out,
