@@ -24,7 +24,7 @@ struct GenerateOptions {
   std::optional<uint64_t> rows, seed, partitions, stripe_rows;
   std::optional<double> features;
   std::optional<std::string> compression;
-  std::string optimize = "off";
+  std::string optimize = "balanced";
   bool explain = false;
   std::vector<std::string> encrypt;
   std::string keys;
@@ -131,9 +131,10 @@ HR_COMMAND(
        command_line.AddOption("--seed", options->seed, "Start all random draws here (default 1)");
        command_line.AddOption("--partitions", options->partitions,
                               "Split the rows into this many files (default 1)");
-       command_line.AddOption("--stripe-rows", options->stripe_rows,
-                              "End a stripe after this many rows (default 2048 to 16384, an eighth "
-                              "of the table)");
+       command_line.AddOption(
+           "--stripe-rows", options->stripe_rows,
+           "End a stripe after this many rows (default: 2048 to 8192, an eighth of "
+           "the table; 2048 with off)");
        command_line.AddOption("--compression", options->compression,
                               "Compress with zstd, lz4, snappy, zlib or none (default: what "
                               "--optimize chooses; zstd with off)");

@@ -14,7 +14,7 @@ for bench in "$root"/build/*_bench; do
     *) "$bench" --benchmark_min_time=0.2 ;;
   esac
 done
-"$root/build/headrace" generate rm1 -o "$table/rm1" --features 0.0625 --rows 16384 --seed 1 2> /dev/null
+"$root/build/headrace" generate rm1 -o "$table/rm1" --features 0.0625 --rows 16384 --seed 1 --optimize off 2> /dev/null
 if [ -x "$root/build/pipe_bench" ]; then
   echo "== pipe_bench: rm1 against the prototype, interleaved"
   "$root/build/pipe_bench" "$table/rm1"

@@ -194,7 +194,7 @@ GeneratedTable GenerateTable(const WorkloadSpec& asked, const std::string& folde
                              const TableEncryption& encryption) {
   WorkloadSpec spec = asked;
   if (spec.optimize != dwrf::LayoutGoal::kFixed && spec.stripe_rows == 0)
-    spec.stripe_rows = dwrf::ChooseStripeRows(spec.rows, MeanRowBytes(spec));
+    spec.stripe_rows = dwrf::ChooseStripeRows(spec.optimize, spec.rows, MeanRowBytes(spec));
   CheckSpec(spec);
   if (spec.optimize == dwrf::LayoutGoal::kFixed || !spec.compression.empty())
     ParseCompression(spec.compression);

@@ -147,11 +147,11 @@ void Goal(const dwrf::FileTail& tail, const RewriteOptions& options, dwrf::Write
   if (options.min_ratio) writer->ratio_by_goal = false;
 }
 
-uint64_t ChosenStripeRows(const reader::Table& table) {
+uint64_t ChosenStripeRows(const reader::Table& table, dwrf::LayoutGoal goal) {
   uint64_t raw_bytes = 0;
   for (const auto& file : table.files) raw_bytes += file->tail().footer.raw_data_size();
   return dwrf::ChooseStripeRows(
-      table.rows,
+      goal, table.rows,
       static_cast<double>(raw_bytes) / static_cast<double>(std::max<uint64_t>(table.rows, 1)));
 }
 
@@ -311,7 +311,7 @@ dwrf::WriterOptions RewriteWriterOptions(const reader::Table& table,
     writer.block_size = tail.block_size;
   writer.stripe_rows = options.stripe_rows    ? *options.stripe_rows
                        : table.splits.empty() ? 0
-                       : writer.choose_codec  ? ChosenStripeRows(table)
+                       : writer.choose_codec  ? ChosenStripeRows(table, writer.goal)
                                               : table.splits[0].rows;
   if (options.compression) writer.choose_codec = false;
   // Strides of a few rows make an index many times as large as its data.

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -98,6 +99,7 @@ class Fit {
 struct Fits {
   std::map<std::string, Fit> decompress, decode;
   Fit footer;
+  double index_plain = 0, index_stored = 0, index_bits = 0;  // bytes, bytes, bits
 };
 
 void MeasureChunks(const FetchedStripe& fetched, Fits* fits) {
@@ -143,6 +145,16 @@ void MeasureValues(const UnpackedStripe& unpacked, Fits* fits) {
     const auto count = static_cast<double>(values.values.size());
     const NodePlan& item = feature.item;
     if (item.encoding == EncodingKind::kDictionary) {
+      double literals = 0;
+      if (item.in_dictionary != NodePlan::kNone) {
+        PresenceBits inside;
+        ValueDecoder(plan, unpacked.streams)
+            .Bits(item.in_dictionary, values.values.size(), &inside);
+        literals = count - static_cast<double>(inside.count);
+      }
+      fits->index_plain += static_cast<double>(unpacked.streams[item.data].size());
+      fits->index_stored += static_cast<double>(plan.streams[item.data].length);
+      fits->index_bits += literals * 64 + (count - literals) * std::bit_width(item.dictionary_size);
       fits->decode[item.in_dictionary == NodePlan::kNone ? "dictionary" : "dictionary, literals"]
           .Add({1, count, static_cast<double>(item.dictionary_size)}, ns - lists);
     } else {
@@ -174,6 +186,9 @@ int Main(int argc, char** argv) {
     fit.Print("decompress " + name, {"chunk", "stored byte", "unpacked byte"});
   for (const auto& [name, fit] : fits.decode)
     fit.Print("decode " + name, {"stream", "value", name == "varints" ? "byte" : "entry"});
+  if (fits.index_plain > 0)
+    fmt::print("dictionary indices      {:.0f} bytes as varints, {:.0f} stored, {:.0f} if packed\n",
+               fits.index_plain, fits.index_stored, fits.index_bits / 8);
   fits.footer.Print("footer", {"stripe", "stream", "nothing"});
   return 0;
 }

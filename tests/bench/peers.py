@@ -260,7 +260,7 @@ def main():
 
         def generate(name, codec):
             subprocess.run([options.build / "headrace", "generate", "rm1", "-o", folder / name, "--features", options.features, "--rows",
-                            str(options.rows), "--stripe-rows", str(options.stripe_rows), "--seed", "1", "--compression", codec],
+                            str(options.rows), "--stripe-rows", str(options.stripe_rows), "--seed", "1", "--optimize", "off", "--compression", codec],
                            check=True, capture_output=True)
             return folder / name
 

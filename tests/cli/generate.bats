@@ -40,7 +40,7 @@ bytes_of() { cat "$1"/part-*.dwrf | wc -c; }
 @test "what was chosen holds for all files, and is told" {
   make t --optimize balanced --partitions 3 --explain > explained.txt
   [ "$(for f in t/part-*.dwrf; do "$HEADRACE" inspect "$f" --json | jq .postscript.compression; done | sort -u | wc -l)" -eq 1 ]
-  grep -q "^layout: balanced, a stored byte priced at 1.5 ns" explained.txt
+  grep -q "^layout: balanced, a stored byte priced at 5 ns" explained.txt
   grep -q "^codec $(jq -r .compression t/table.json), tried on keys of the first stripe: zstd" explained.txt
   grep -q "^sparse.value.element " explained.txt
   run make u --optimize off --explain

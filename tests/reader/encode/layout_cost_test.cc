@@ -192,19 +192,21 @@ TEST(LayoutCost, MostStoredBytesIsWhereCompressingStopsToPay) {
 TEST(LayoutCost, RowsOfAStripe) {
   const struct {
     const char* name;
+    LayoutGoal goal;
     uint64_t table_rows;
     double row_bytes;
     uint64_t rows;
   } kCases[] = {
-      {"a small table keeps small stripes", 1000, 100, 2048},
-      {"eight stripes", 65'536, 100, 8192},
-      {"one row short of them", 65'535, 100, 4096},
-      {"a large table", 10'000'000, 12'000, 16'384},
-      {"rows of many features", 10'000'000, 40'000, 4096},
-      {"rows of more than fit", 10'000'000, 1e9, 2048},
+      {"a small table keeps small stripes", LayoutGoal::kBalanced, 1000, 100, 2048},
+      {"eight stripes", LayoutGoal::kBalanced, 65'536, 100, 8192},
+      {"one row short of them", LayoutGoal::kBalanced, 65'535, 100, 4096},
+      {"a large table", LayoutGoal::kBalanced, 10'000'000, 12'000, 8192},
+      {"a large table for size", LayoutGoal::kSize, 10'000'000, 12'000, 16'384},
+      {"rows of many features", LayoutGoal::kBalanced, 10'000'000, 40'000, 4096},
+      {"rows of more than fit", LayoutGoal::kBalanced, 10'000'000, 1e9, 2048},
   };
   for (const auto& c : kCases)
-    EXPECT_EQ(ChooseStripeRows(c.table_rows, c.row_bytes), c.rows) << c.name;
+    EXPECT_EQ(ChooseStripeRows(c.goal, c.table_rows, c.row_bytes), c.rows) << c.name;
 }
 
 }  // namespace
