@@ -305,7 +305,8 @@ Json QuantityJson(const Quantity& quantity) {
   return {{"text", Format(quantity)}, {"value", NumberOrNull(SiOf(quantity))}};
 }
 
-Json SheetFigureJson(const SheetFigure& figure) {
+// `in_file`: without the published values as numbers, so that the file can be mailed.
+Json SheetFigureJson(const SheetFigure& figure, bool in_file) {
   Json json = {{"key", figure.key}, {"name", figure.name}, {"here", QuantityJson(figure.here)}};
   if (figure.here.available()) json["told_by"] = Printable(figure.told_by, 200);
   Json published = Json::object();
@@ -316,6 +317,9 @@ Json SheetFigureJson(const SheetFigure& figure) {
     published[of.model] = QuantityJson(Quantity::Of(value.value(), value.unit(), Source::kAccount));
     source = fmt::format("{} ({})", of.source, of.sureness);
   }
+  if (in_file) {
+    for (Json& value : published) value.erase("value");
+  }
   json["published"] = std::move(published);
   if (!source.empty()) json["source"] = source;
   if (!figure.difference.empty()) json["difference"] = figure.difference;
@@ -323,7 +327,8 @@ Json SheetFigureJson(const SheetFigure& figure) {
   return json;
 }
 
-std::string CharacterizationAnswer(const PageRun& page, const PageQuery&) {
+std::string CharacterizationAnswer(const PageRun& page, const PageQuery& query) {
+  const bool in_file = query.values.contains("file");
   const analysis::RunView& run = page.loaded().run;
   Json root = {{"schema", "headrace.run_characterization/1"}};
   if (run.operators.empty()) {
@@ -340,7 +345,8 @@ std::string CharacterizationAnswer(const PageRun& page, const PageQuery&) {
   Json parts = Json::array();
   for (const FigurePart& part : sheet.parts) {
     Json figures = Json::array();
-    for (const SheetFigure& figure : part.figures) figures.push_back(SheetFigureJson(figure));
+    for (const SheetFigure& figure : part.figures)
+      figures.push_back(SheetFigureJson(figure, in_file));
     parts.push_back({{"key", part.key},
                      {"card", CardJson(PartCard(sheet, part, run), page.id())},
                      {"figures", std::move(figures)}});

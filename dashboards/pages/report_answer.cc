@@ -1,7 +1,10 @@
 // The report of a run for pages: all that `headrace report --json` has, what each card says, and
 // the drawing of the pipeline.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "analysis/model/bottleneck.h"
@@ -148,6 +151,28 @@ Json QuestionsJson(int64_t run_id) {
   return questions;
 }
 
+// Six digits of each number: more than any page shows.
+void Shorten(Json* value) {
+  if (value->is_number_float()) {
+    *value = std::strtod(fmt::format("{:.6g}", value->get<double>()).c_str(), nullptr);
+  } else if (value->is_structured()) {
+    for (Json& each : *value) Shorten(&each);
+  }
+}
+
+// Takes members of the rows of a table that say nothing, or what no page shows.
+template <typename Unwanted>
+void LeaveOutMembers(Json* root, const char* table, const Unwanted& unwanted) {
+  if (!root->contains(table)) return;
+  for (Json& row : (*root)[table]) {
+    Json kept = Json::object();
+    for (const auto& [key, value] : row.items()) {
+      if (!unwanted(key, value)) kept[key] = value;
+    }
+    row = std::move(kept);
+  }
+}
+
 // What no page of a file draws, so that the file can be mailed.
 void LeaveOutOfFile(Json* root) {
   for (const char* key :
@@ -168,6 +193,13 @@ void LeaveOutOfFile(Json* root) {
     return row.contains("lost_count") && row["lost_count"].is_number() &&
            row["lost_count"].get<double>() > 0;
   });
+  LeaveOutMembers(root, "time_split", [](const std::string& key, const Json&) {
+    return key.ends_with("_unavailable") || key == "residual_ratio";
+  });
+  LeaveOutMembers(root, "probes", [](const std::string& key, const Json& value) {
+    return key != "state" && value.is_string() && value.get<std::string>().empty();
+  });
+  Shorten(root);
 }
 
 std::string ReportAnswer(const PageRun& page, const PageQuery& query) {

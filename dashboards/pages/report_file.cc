@@ -11,6 +11,8 @@ namespace {
 
 // Windows of the courses: few enough for a file that is mailed.
 constexpr const char* kFilePixels = "240";
+// Of an operator a course is a line as wide as a word.
+constexpr const char* kFileOperatorPixels = "60";
 
 // What a policy calls a script: the hash of its text.
 std::string HashSource(const std::string& text) {
@@ -52,7 +54,9 @@ std::string ReportFile(const std::string& database, std::shared_ptr<const Loaded
     if (!answer.in_file) continue;
     const std::string path = fmt::format("/api/runs/{}/{}", id, name);
     if (name != "stacks") {
-      add(path, answer, {{{"file", "1"}, {"px", kFilePixels}}, ""});
+      const bool operators = name == "operators/course";
+      add(path, answer,
+          {{{"file", "1"}, {"px", operators ? kFileOperatorPixels : kFilePixels}}, ""});
       continue;
     }
     for (const char* kind : {"cpu", "off_cpu", "waiting"}) {

@@ -274,7 +274,7 @@ test.describe("the program's own server", () => {
     await expect(page.locator("svg.file-map")).toBeVisible();
     await page.getByRole("link", { name: "Characterization" }).click();
     await settled(page);
-    await expect(page.getByText("What does one worker deliver?")).toBeVisible();
+    await expect(page.getByText("What does one worker deliver?").first()).toBeVisible();
     await page.getByRole("link", { name: "What-if" }).click();
     await settled(page);
     await expect(page.getByText("headrace serve")).toBeVisible();

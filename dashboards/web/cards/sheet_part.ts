@@ -15,7 +15,8 @@ function here(text: string): Child {
 }
 
 const shown = (value: SheetValue | undefined): string => value?.text ?? NONE;
-const cell = (value: SheetValue | undefined): Cell => value?.value ?? null;
+// In a report of one file published values are words alone.
+const cell = (value: SheetValue | undefined): Cell => value?.value ?? value?.text ?? null;
 
 function scroller(label: string, head: Child, rows: Child): HTMLElement {
   return h(
