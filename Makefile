@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 TEST_JOBS ?= 3
 CTEST_ARGS ?=
 
-.PHONY: all setup build demo test test-asan test-tsan fuzz test-pmu test-web format-web bench bench-peers ladder validate install clean format
+.PHONY: all setup build package demo test test-asan test-tsan fuzz test-pmu test-web format-web bench bench-peers ladder validate install clean format
 
 all: build
 
@@ -79,6 +79,13 @@ validate: setup
 	@cmake --preset release -DHEADRACE_TESTS=ON > /dev/null && cmake --build --preset release -j $(JOBS) --target accuracy headrace
 	@sh scripts/validate.sh build $(JOBS) $(SHARE) $(REAL) $(RULES)
 	@if [ "$(SHARE)" = 1 ] && [ "$(REAL)" -ge 40 ]; then cp build/validation/accuracy.md docs/accuracy.md; else echo "build/validation/accuracy.md"; fi
+
+# Debian packages and an archive with its libraries, in build/packages (docs/install.md).
+package: setup
+	@cmake --preset release -DHEADRACE_TESTS=OFF > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+	@rm -f build-configure.log
+	@cmake --build --preset release -j $(JOBS)
+	@cd build && cpack -B packages && rm -rf packages/_CPack_Packages && ls -l packages
 
 install: build
 	@cmake --install build
