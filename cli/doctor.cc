@@ -237,7 +237,9 @@ int Doctor(DoctorOptions options) {
     options.folder = parent.empty() ? "." : parent.string();
   }
   probes::bpf::CheckLimits();
+  std::optional<dashboards::TransientNote> note("asking each probe ...");
   const std::vector<Capability> capabilities = probes::CheckCapabilities(probes::Host());
+  note.reset();
   const bool accounts = capabilities.front().availability.usable();
   if (!options.json) PrintTable(capabilities);
   std::fflush(stdout);

@@ -61,8 +61,8 @@ dashboards::Report ReportOfPart(const RunPart& part, const analysis::RunView& vi
   });
   report.first.conditions.insert(
       report.first.conditions.begin(),
-      fmt::format("This is about a part of the run: {} to {}.",
-                  part.since.empty() ? "its begin" : Printable(part.since, 20),
+      fmt::format("This is about a part of the run: from {} to {}.",
+                  part.since.empty() ? "its start" : Printable(part.since, 20),
                   part.until.empty() ? "its end" : Printable(part.until, 20)));
   return report;
 }

@@ -9,7 +9,7 @@
 namespace headrace::cli {
 
 struct RunPart {
-  std::string since, until;  // times of the run as users write them ("10s"); "": its begin, its end
+  std::string since, until;  // times of the run as users write them ("10s"); "": its start, its end
   bool whole() const { return since.empty() && until.empty(); }
 };
 

@@ -407,6 +407,10 @@ int Run(const TuneOptions& options) {
   experiments::RecordingOptions recording{options.database, options.name, options.pipeline,
                                           options.measure.Arguments()};
   recording.arguments.insert(recording.arguments.end(), {"--commit-every", "400ms"});
+  // The first decision is seconds away.
+  if (!options.quiet && !options.json)
+    fmt::print(stderr, "tuning {}: it is measured as it is, then changed\n",
+               Printable(options.pipeline));
   collectors::Agent agent = experiments::StartRecording(recording, pipeline, conditions);
   const int64_t run_id = agent.run_id();
 

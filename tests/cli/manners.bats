@@ -201,3 +201,22 @@ SH
   command -v zsh > /dev/null || skip "no zsh here"
   zsh -n _headrace
 }
+
+@test "report of a part of a run: its windows alone, and it says so" {
+  take_recorded
+  "$HEADRACE" report first --until 1500ms > page || [ $? -eq 4 ]
+  grep -q "about a part of the run: from its start to 1500ms" page
+  "$HEADRACE" report first --since 500ms --json > part.json || [ $? -eq 4 ]
+  "$HEADRACE" report first --json > whole.json || [ $? -eq 4 ]
+  [ "$(jq -s '.[0].run.duration_seconds < .[1].run.duration_seconds' part.json whole.json)" = true ]
+  jq -e '.operators | length >= 2' part.json
+  jq -e 'has("probes") | not' part.json
+  run "$HEADRACE" report first --since 100s
+  one_line_error 4 "nothing was recorded between these times; it lasted .* s; leave out --since and --until"
+  run "$HEADRACE" report first --since 2s --until 1s
+  one_line_error 2 "--until: is not after --since"
+  run "$HEADRACE" report first --since 1s --format html
+  one_line_error 2 "pages are of whole runs"
+  run "$HEADRACE" report first --since soon
+  one_line_error 2 "not a duration"
+}
