@@ -102,7 +102,7 @@ double VarintsNs(uint64_t values, uint64_t bytes) {
   return 0.1 * static_cast<double>(values) + 0.17 * static_cast<double>(bytes);
 }
 
-double FixedWidthNs(uint64_t values) { return 0.5 * static_cast<double>(values); }
+double FixedWidthNs(uint64_t values) { return 0.2 * static_cast<double>(values); }
 
 double DictionaryNs(uint64_t values, uint64_t entries) {
   return 150 + 0.8 * static_cast<double>(values) + 2.5 * static_cast<double>(entries);

@@ -146,15 +146,19 @@ void MeasureValues(const UnpackedStripe& unpacked, Fits* fits) {
     const NodePlan& item = feature.item;
     if (item.encoding == EncodingKind::kDictionary) {
       double literals = 0;
+      uint64_t longest = 0;  // of the literal values, in bits
       if (item.in_dictionary != NodePlan::kNone) {
         PresenceBits inside;
         ValueDecoder(plan, unpacked.streams)
             .Bits(item.in_dictionary, values.values.size(), &inside);
         literals = count - static_cast<double>(inside.count);
+        for (size_t v = 0; v < values.values.size(); ++v)
+          if (!inside.Get(v)) longest |= static_cast<uint64_t>(values.values[v]);
       }
       fits->index_plain += static_cast<double>(unpacked.streams[item.data].size());
       fits->index_stored += static_cast<double>(plan.streams[item.data].length);
-      fits->index_bits += literals * 64 + (count - literals) * std::bit_width(item.dictionary_size);
+      fits->index_bits += literals * std::bit_width(longest) +
+                          (count - literals) * std::bit_width(item.dictionary_size);
       fits->decode[item.in_dictionary == NodePlan::kNone ? "dictionary" : "dictionary, literals"]
           .Add({1, count, static_cast<double>(item.dictionary_size)}, ns - lists);
     } else {

@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
 #include <vector>
 
+#include "base/buffer.h"
+#include "reader/dwrf/decode/rle_simd.h"
+#include "reader/dwrf/encode/run_length.h"
 #include "tests/seed.h"
 
 namespace headrace::reader::dwrf {
@@ -73,6 +77,46 @@ TEST(LookUp, WithoutEntriesAnIndexIsDamage) {
     EXPECT_FALSE(LookUpIndices({}, nullptr, 0, values.data(), values.size(), set));
     EXPECT_FALSE(LookUpIndices({}, &inside, 0, values.data(), values.size(), set));
     EXPECT_TRUE(LookUpIndices({}, &inside, 0, values.data(), 8, set));
+  }
+}
+
+// A cursor may stop anywhere, within runs and literals, and pass values over.
+TEST(RleCursor, PortionsAreThePartsOfTheWhole) {
+  std::mt19937_64 random(TestSeed());
+  for (int round = 0; round < 300; ++round) {
+    std::vector<int64_t> values(1 + random() % 2000);
+    for (size_t i = 0; i < values.size();) {
+      const size_t end = std::min(values.size(), i + 1 + random() % 300);
+      const bool run = random() % 2 == 0;
+      for (int64_t next = static_cast<int64_t>(random() >> (random() % 64)); i < end; ++i) {
+        values[i] = run ? next : static_cast<int64_t>(random() >> (1 + random() % 63));
+        next += 3;
+      }
+    }
+    const uint32_t width = random() % 4 == 0 ? 8 : 0;
+    ByteSink sink;
+    std::vector<Mark> marks;
+    EncodeIntegerRuns(values, {false, width}, {}, &sink, &marks);
+    Buffer bytes;  // with room for what kernels read past the end
+    bytes.Resize(sink.size());
+    std::memcpy(bytes.data(), sink.data(), sink.size());
+    const uint8_t* const end = bytes.data() + bytes.size();
+    const IntegerFormat format{false, static_cast<uint8_t>(width)};
+    for (const InstructionSet set : LookUpSets()) {
+      RleCursor cursor{bytes.data(), 0, false, 0, 0};
+      std::vector<int64_t> out(values.size() + 16);
+      for (size_t at = 0; at < values.size();) {
+        const size_t count = 1 + random() % std::min<size_t>(values.size() - at, 400);
+        const bool skip = random() % 3 == 0;
+        ASSERT_TRUE(DecodeRle(&cursor, end, count, format, skip ? nullptr : out.data(), set));
+        for (size_t i = 0; i < count && !skip; ++i) ASSERT_EQ(out[i], values[at + i]) << at + i;
+        at += count;
+      }
+      EXPECT_EQ(cursor.at, end);
+      EXPECT_FALSE(DecodeRle(&cursor, end, 1, format, nullptr, set));
+      cursor = {bytes.data(), 0, false, 0, 0};
+      EXPECT_FALSE(DecodeRle(&cursor, end, values.size() + 1, format, nullptr, set));
+    }
   }
 }
 
