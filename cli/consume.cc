@@ -123,7 +123,7 @@ std::unique_ptr<workloads::Trainer> MakeTrainer(const ConsumeOptions& options,
 // A rank of a job of the preprocessing service.
 int ConsumeJob(const ConsumeOptions& options) {
   reader::service::ReceiveJobOptions given;
-  given.folder = reader::service::JobFolder(options.address.substr(kServicePrefix.size()));
+  given.folder = reader::service::MakeJobFolder(options.address.substr(kServicePrefix.size()));
   std::tie(given.rank, given.ranks) = ParseRank(options.rank);
   given.through_shared_memory = options.shared_memory;
   given.queue = options.queue;

@@ -51,7 +51,7 @@ std::string DescribeStatus(const ServiceOptions& options, const DispatcherStatus
                           {"stall_ratio", nullptr},
                           {"host", nullptr}};
     if (rank.is_joined) one["host"] = rank.host;
-    if (rank.is_connected) one["delivered_rows_count"] = rank.delivered_rows;
+    if (rank.has_reported) one["delivered_rows_count"] = rank.delivered_rows;
     if (spent > 0) one["stall_ratio"] = static_cast<double>(rank.wait_ns) / spent;
     ranks.push_back(std::move(one));
   }

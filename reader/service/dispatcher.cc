@@ -104,7 +104,9 @@ void Dispatcher::EndTerm(const std::vector<uint64_t>& again, Out* out) {
 
 void Dispatcher::BeginTerm(Out* out) {
   try {
-    board_.emplace(options_.board, job_.Union(), job_.term());
+    std::vector<uint64_t> rows;
+    for (const auto& [rank, member] : job_.members()) rows.push_back(member.ledger.settled_rows());
+    board_.emplace(options_.board, job_.Union(), job_.term(), std::move(rows));
   } catch (const Error& error) {
     const Refused refused{static_cast<uint32_t>(error.code()), error.where() + ": " + error.fact(),
                           error.fix()};
@@ -302,7 +304,9 @@ DispatcherStatus Dispatcher::status() const {
     if (!one.is_joined) continue;
     one.host = member->second.host;
     one.is_connected = member->second.peer != 0;
-    if (const auto said = clients_.find(member->second.peer); said != clients_.end()) {
+    if (const auto said = clients_.find(member->second.peer);
+        said != clients_.end() && said->second.term != 0) {
+      one.has_reported = true;
       one.delivered_rows = said->second.delivered_rows;
       one.wait_ns = said->second.wait_ns;
       one.compute_ns = said->second.compute_ns;

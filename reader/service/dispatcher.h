@@ -41,6 +41,7 @@ struct WorkerStatus {
 struct RankStatus {
   uint32_t rank = 0;
   bool is_joined = false, is_connected = false;
+  bool has_reported = false;  // in this term; otherwise what follows is unknown
   std::string host;
   uint64_t delivered_rows = 0, wait_ns = 0, compute_ns = 0;  // as it last said
 };

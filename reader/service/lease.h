@@ -18,7 +18,7 @@ namespace headrace::reader::service {
 
 // How the rows of a job are divided among its ranks.
 enum class Mode : uint8_t {
-  kLockstep = 0,     // every rank gets as many units as the others, to within one
+  kLockstep = 0,     // every rank gets as many rows as the others, to within a unit or so
   kIndependent = 1,  // a rank that takes more gets more
 };
 

@@ -19,7 +19,7 @@
 namespace headrace::reader::service {
 
 struct ReceiveJobOptions {
-  std::string folder;  // of the job (job_folder.h)
+  std::string folder;  // of the job (job_folder.h); there
   uint32_t rank = 0, ranks = 1;
   bool through_shared_memory = false;
   uint32_t queue = 4;  // units between the workers and the consumer

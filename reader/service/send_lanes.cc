@@ -66,15 +66,6 @@ bool SendLanes::Put(uint32_t rank, Element&& unit, const StopSignal* stop) {
   return true;
 }
 
-bool SendLanes::Flush(int64_t timeout_ns) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] {
-    return is_stopped_ || std::all_of(lanes_.begin(), lanes_.end(), [](const auto& lane) {
-             return lane->units.empty() && !lane->is_sending;
-           });
-  });
-}
-
 void SendLanes::Stop() {
   {
     std::lock_guard lock(mutex_);

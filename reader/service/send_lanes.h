@@ -38,8 +38,6 @@ class SendLanes {
   // was called or `stop` given, and the unit is dropped. Throws Error kResources when an earlier
   // unit was too large for a frame.
   bool Put(uint32_t rank, Element&& unit, const StopSignal* stop);
-  // Waits until all is sent, at most so long. False: something is left.
-  bool Flush(int64_t timeout_ns);
   void Stop();
   uint64_t sent() const;  // units
 

@@ -8,12 +8,15 @@
 
 namespace headrace::reader::service {
 
-SplitBoard::SplitBoard(BoardOptions options, DeliveryLedger settled, Term term)
+SplitBoard::SplitBoard(BoardOptions options, DeliveryLedger settled, Term term,
+                       std::vector<uint64_t> rows_of_ranks)
     : options_(options),
       settled_(std::move(settled)),
       term_(term),
       pending_(options.ranks, 0),
       dealt_(options.ranks, 0) {
+  dealt_rows_ = std::move(rows_of_ranks);
+  dealt_rows_.resize(options_.ranks, 0);
   uint64_t rows = 0;
   for (const RowRange& split : settled_.splits()) rows += split.count;
   left_rows_ = rows * options_.epochs - settled_.settled_rows();
@@ -71,12 +74,46 @@ std::optional<SplitBoard::Key> SplitBoard::NextSlow(uint64_t worker, int64_t now
   return key;
 }
 
-Deal SplitBoard::MakeDeal(const Key& key) {
+// The last unit of a split is short, and not all ranks get as many units of it: the rank to begin
+// with is the one that leaves the rows of all ranks most alike.
+uint32_t SplitBoard::FirstForEvenRows(const Key& key) {
+  constexpr uint32_t kMostTried = 64;
   const RowRange& split = settled_.splits()[key.second];
+  const uint32_t ranks = options_.ranks;
+  std::vector<uint64_t> rows(ranks, 0);  // of the units dealt to the r-th rank from the first
+  for (const RowSpan& span : settled_.Remaining(key.first, key.second)) {
+    for (uint64_t row = span.first, end = span.first + span.count; row < end;) {
+      const uint64_t unit = UnitOf(split, row, options_.unit_rows);
+      const RowRange all = RowsOfUnit(split, unit, options_.unit_rows);
+      const uint64_t next = std::min(end, all.first + all.count);
+      rows[unit % ranks] += next - row;
+      row = next;
+    }
+  }
+  const auto least = std::min_element(dealt_rows_.begin(), dealt_rows_.end());
+  const auto begin = static_cast<uint32_t>(least - dealt_rows_.begin());
+  uint32_t best = begin;
+  uint64_t best_spread = UINT64_MAX;
+  for (uint32_t tried = 0; tried < std::min(ranks, kMostTried); ++tried) {
+    const uint32_t first = (begin + tried) % ranks;
+    uint64_t low = UINT64_MAX, high = 0;
+    for (uint32_t r = 0; r < ranks; ++r) {
+      const uint64_t has = dealt_rows_[(first + r) % ranks] + rows[r];
+      low = std::min(low, has);
+      high = std::max(high, has);
+    }
+    if (high - low >= best_spread) continue;
+    best_spread = high - low;
+    best = first;
+  }
+  for (uint32_t r = 0; r < ranks; ++r) dealt_rows_[(best + r) % ranks] += rows[r];
+  return best;
+}
+
+Deal SplitBoard::MakeDeal(const Key& key) {
   Deal deal{0, 1, options_.ranks};
   if (options_.mode == Mode::kLockstep) {
-    deal.first = static_cast<uint32_t>(dealt_units_ % options_.ranks);
-    dealt_units_ += NumUnits(split.count, options_.unit_rows);
+    deal.first = FirstForEvenRows(key);
     return deal;
   }
   // To the rank that has least to come: it takes its rows fastest, or waits for some.

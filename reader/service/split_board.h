@@ -37,8 +37,10 @@ struct BoardOptions {
 
 class SplitBoard {
  public:
-  // `settled`: the rows that the ranks have, all together.
-  SplitBoard(BoardOptions options, DeliveryLedger settled, Term term);
+  // `settled`: the rows that the ranks have, all together; `rows_of_ranks`: how many of these each
+  // has, for deals that make up for differences (empty: none has any).
+  SplitBoard(BoardOptions options, DeliveryLedger settled, Term term,
+             std::vector<uint64_t> rows_of_ranks = {});
 
   // A lease for this worker; nothing when there is none now. O(1) but for splits that are done.
   std::optional<Lease> Hand(uint64_t worker, int64_t now_ns);
@@ -69,6 +71,7 @@ class SplitBoard {
   std::optional<Key> NextFree();
   std::optional<Key> NextSlow(uint64_t worker, int64_t now_ns) const;
   Deal MakeDeal(const Key& key);
+  uint32_t FirstForEvenRows(const Key& key);
   void CountPending(const Key& key, Open* open);
   void Close(std::map<Key, Open>::iterator open);
   void BeginEpoch();
@@ -84,9 +87,9 @@ class SplitBoard {
   uint64_t next_ = 0;            // in order_
   uint64_t left_rows_ = 0;
   uint64_t number_ = 0, again_ = 0;
-  uint64_t dealt_units_ = 0;
-  std::vector<uint64_t> pending_;  // units leased and not admitted, by rank
-  std::vector<uint64_t> dealt_;    // splits dealt whole, by rank
+  std::vector<uint64_t> dealt_rows_;  // by rank, in lockstep; with those it had before
+  std::vector<uint64_t> pending_;     // units leased and not admitted, by rank
+  std::vector<uint64_t> dealt_;       // splits dealt whole, by rank
 };
 
 }  // namespace headrace::reader::service

@@ -27,7 +27,6 @@ namespace headrace::reader::service {
 namespace {
 
 constexpr int64_t kAliveNs = 1'000'000'000;
-constexpr int64_t kFlushNs = 30'000'000'000;  // for what was made, when a worker is drained
 constexpr int kLookMs = 100;
 constexpr size_t kAhead = 2;  // splits that wait in the pipeline, besides those of the machine
 
@@ -128,7 +127,7 @@ class WorkerLoop {
       throw Error(static_cast<ExitCode>(refused.code), refused.reason, options_.folder,
                   refused.fix);
     }
-    if (!Interrupted()) lanes_.Flush(kFlushNs);
+    // Bye is said once all that it made is admitted: what the lanes still hold nobody waits for.
   }
 
  private:

@@ -56,17 +56,30 @@ TEST(SplitBoard, GivesLostSplitsFirstWithTheirDealAndWithoutTheRowsAdmitted) {
   EXPECT_EQ(board.leased_again(), 2u);
 }
 
-TEST(SplitBoard, DealsLockstepUnitsEvenlyToWithinOne) {
+// Also where the last unit of every split is short, which would always be the same rank's.
+TEST(SplitBoard, DealsLockstepRowsEvenlyToWithinAUnit) {
   for (const uint32_t ranks : {1u, 2u, 3u, 7u}) {
-    SplitBoard board({.ranks = ranks, .unit_rows = 3}, TableOf(11, 10), 1);
-    std::vector<uint64_t> units(ranks);
-    while (const auto lease = board.Hand(1, 0)) {
-      for (uint64_t unit = 0; unit < NumUnits(10, 3); ++unit) ++units[lease->deal.RankOf(unit)];
-      const auto [least, most] = std::minmax_element(units.begin(), units.end());
-      EXPECT_LE(*most - *least, 1u) << ranks << " ranks";
+    for (const uint64_t rows : {10u, 11u, 12u, 256u}) {
+      const uint64_t unit_rows = rows == 256 ? 50 : 3;
+      SplitBoard board({.ranks = ranks, .unit_rows = unit_rows}, TableOf(50, rows), 1);
+      std::vector<uint64_t> of(ranks);
+      while (const auto lease = board.Hand(1, 0)) {
+        const RowRange split = {lease->split * rows, rows};
+        for (uint64_t unit = 0; unit < NumUnits(rows, unit_rows); ++unit)
+          of[lease->deal.RankOf(unit)] += RowsOfUnit(split, unit, unit_rows).count;
+        const auto [least, most] = std::minmax_element(of.begin(), of.end());
+        EXPECT_LE(*most - *least, unit_rows) << ranks << " ranks, " << rows << " rows a split";
+      }
+      EXPECT_EQ(std::accumulate(of.begin(), of.end(), uint64_t{0}), 50 * rows);
     }
-    EXPECT_EQ(std::accumulate(units.begin(), units.end(), uint64_t{0}), 44u);
   }
+}
+
+TEST(SplitBoard, MakesUpForWhatRanksHadBefore) {
+  SplitBoard board({.ranks = 2, .unit_rows = 10}, TableOf(20, 10), 1, {60, 0});
+  std::vector<uint64_t> rows = {60, 0};
+  for (int i = 0; i < 6; ++i) rows[board.Hand(1, 0)->deal.RankOf(0)] += 10;
+  EXPECT_EQ(rows, (std::vector<uint64_t>{60, 60}));
 }
 
 TEST(SplitBoard, GivesARankThatTakesNothingFewerSplitsWhenIndependent) {

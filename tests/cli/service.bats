@@ -1,0 +1,174 @@
+#!/usr/bin/env bats
+# The preprocessing service on one machine: service up, dispatcher, worker, status, drain, end; and consume service:JOB.
+
+setup_file() {
+  cd "$BATS_FILE_TMPDIR"
+  "$HEADRACE" generate rm3 -o t --rows 2000 --features 0.02 --stripe-rows 256 > /dev/null 2>&1
+  "$HEADRACE" run t/pipeline.toml --no-record --checksum --json --set consumer.step=0 | jq -cS '.checksum | [.rows_count, .multiset]' > want
+}
+
+setup() {
+  cd "$BATS_FILE_TMPDIR"
+  DIR=$BATS_TEST_TMPDIR
+  JOB=$DIR/job
+}
+
+teardown() {
+  [ -z "$STARTED" ] || kill -9 $STARTED 2> /dev/null || true
+}
+
+# In the background; output in NAME.out and NAME.err.
+start() {
+  local name=$1
+  shift
+  "$HEADRACE" "$@" > "$DIR/$name.out" 2> "$DIR/$name.err" < /dev/null 3>&- &
+  eval "$name=$!"
+  STARTED="$STARTED $!"
+}
+
+until_true() {
+  for _ in $(seq 600); do
+    if eval "$1"; then return 0; fi
+    sleep 0.05
+  done
+  echo "never: $1"
+  return 1
+}
+
+service_status() { "$HEADRACE" service status "$JOB" --json 2> /dev/null; }
+consumed() { jq -cS '.checksum | [.rows_count, .multiset]' "$1"; }
+state_is() { [ "$(service_status | jq -r .state)" = "$1" ]; }
+
+@test "what the ranks of a job get together is what a run consumes" {
+  for kind in "" --shared-memory; do
+    for mode in lockstep independent; do
+      rm -rf "$JOB"
+      start up service up t/pipeline.toml --job "$JOB" --workers 2 --mode $mode
+      start rank consume "service:$JOB" --checksum --json $kind
+      wait "$rank"
+      [ "$(consumed "$DIR/rank.out")" = "$(cat want)" ]
+      wait "$up"
+      grep -q "is complete" "$DIR/up.err"
+      [ ! -e "$JOB/dispatcher" ]
+    done
+  done
+}
+
+@test "two ranks get as many rows, and a rank that is missing is named" {
+  start up service up t/pipeline.toml --job "$JOB" --ranks 2 --set pipeline.batch_rows=50
+  start zero consume "service:$JOB" --rank 0/2 --json
+  until_true 'grep -q "waits for rank 1" "$DIR/zero.err"'
+  run "$HEADRACE" service status "$JOB"
+  [[ "$output" == *"waiting"*"rank 1    has not joined"* ]]
+  start one consume "service:$JOB" --rank 1/2 --json
+  wait "$zero"
+  wait "$one"
+  [ "$(($(jq .rows_count "$DIR/zero.out") + $(jq .rows_count "$DIR/one.out")))" -eq 2000 ]
+  [ "$(jq .rows_count "$DIR/zero.out")" -ge 950 ]
+  [ "$(jq .rows_count "$DIR/zero.out")" -le 1050 ]
+}
+
+@test "a worker that is killed is started again, and no row is lost" {
+  start up service up t/pipeline.toml --job "$JOB" --workers 1 --set pipeline.batch_rows=20
+  start rank consume "service:$JOB" --checksum --json --step-time 20ms
+  until_true '[ "$(service_status | jq ".workers[0].sent_units_count")" -gt 0 ]'
+  kill -9 "$(service_status | jq '.workers[0].pid')"
+  wait "$rank"
+  [ "$(consumed "$DIR/rank.out")" = "$(cat want)" ]
+  grep -q "was killed by signal 9" "$DIR/up.err"
+  wait "$up"
+}
+
+@test "a worker that is drained ends by itself, is not replaced, and no split is done again" {
+  start up service up t/pipeline.toml --job "$JOB" --workers 2 --set pipeline.batch_rows=20 --set source.epochs=4
+  start rank consume "service:$JOB" --json --step-time 10ms
+  until_true '[ "$(service_status | jq "[.workers[] | select(.sent_units_count > 0)] | length")" = 2 ]'
+  worker=$(service_status | jq '.workers[0].worker')
+  "$HEADRACE" service drain "$JOB" "$worker"
+  until_true '[ "$(service_status | jq ".workers | length")" = 1 ]'
+  [ "$(service_status | jq .leased_again_count)" = 0 ]
+  run "$HEADRACE" service drain "$JOB" 99
+  [ "$status" -eq 2 ]
+  wait "$rank"
+  [ "$(jq .rows_count "$DIR/rank.out")" = 8000 ]
+}
+
+@test "a rank that was killed goes on from its checkpoint" {
+  start up service up t/pipeline.toml --job "$JOB" --set pipeline.batch_rows=20
+  consume="consume service:$JOB --checkpoint $DIR/c --checkpoint-every 2 --resume --row-log $DIR/rows --step-time 10ms --checksum --json"
+  start rank $consume
+  until_true '[ "$(service_status | jq ".ranks[0].delivered_rows_count")" -gt 200 ]'
+  kill -9 "$rank"
+  wait "$rank" || true
+  start rank $consume
+  wait "$rank"
+  [ "$(consumed "$DIR/rank.out")" = "$(cat want)" ]
+  [ "$(jq .rows_count "$DIR/rank.out")" -lt 2000 ]
+  [ "$(cut -d' ' -f1,2 "$DIR/rows" | sort -u | wc -l)" = 2000 ]
+  [ "$(wc -l < "$DIR/rows")" = 2000 ]
+  wait "$up"
+}
+
+@test "the state of a complete job is complete, and one of another table is refused" {
+  start up service up t/pipeline.toml --job "$JOB"
+  start rank consume "service:$JOB" --checkpoint "$DIR/c" --resume --json
+  wait "$rank"
+  wait "$up"
+  start up service up t/pipeline.toml --job "$JOB"
+  start rank consume "service:$JOB" --checkpoint "$DIR/c" --resume --json
+  wait "$rank"
+  [ "$(jq .rows_count "$DIR/rank.out")" = 0 ]
+  wait "$up"
+  [ -d other ] || "$HEADRACE" generate rm3 -o other --rows 500 --features 0.02 --seed 9 > /dev/null 2>&1
+  start up service up other/pipeline.toml --job "$JOB"
+  until_true state_is\ waiting
+  run "$HEADRACE" consume "service:$JOB" --checkpoint "$DIR/c" --resume
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"another table"* ]]
+}
+
+@test "a fresh process takes the place of a rank, whose process ends" {
+  start up service up t/pipeline.toml --job "$JOB" --set pipeline.batch_rows=20
+  start old consume "service:$JOB" --step-time 20ms -q
+  until_true '[ "$(service_status | jq ".ranks[0].delivered_rows_count")" -gt 0 ]'
+  start new consume "service:$JOB" --checksum --json
+  code=0
+  wait "$old" || code=$?
+  [ "$code" -eq 1 ]
+  grep -q "start all ranks again, each from its checkpoint" "$DIR/old.err"
+  wait "$new"
+  [ "$(consumed "$DIR/new.out")" = "$(cat want)" ]
+}
+
+@test "a job is ended on demand; a second dispatcher and what a job cannot do are refused" {
+  start up service up t/pipeline.toml --job "$JOB"
+  until_true state_is\ waiting
+  run "$HEADRACE" service dispatcher t/pipeline.toml --job "$JOB"
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"another dispatcher has this job"* ]]
+  "$HEADRACE" service end "$JOB"
+  code=0
+  wait "$up" || code=$?
+  [ "$code" -eq 1 ]
+  run "$HEADRACE" service status "$JOB"
+  [ "$status" -eq 1 ]
+  run "$HEADRACE" service up t/pipeline.toml --job "$JOB" --set pipeline.order=file
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"pipeline.order"* ]]
+  run "$HEADRACE" consume "service:$JOB" --rank 2/2
+  [ "$status" -eq 2 ]
+  run "$HEADRACE" consume "service:$JOB" --join-timeout 300ms -q
+  [ "$status" -eq 1 ]
+  [[ "$output" == *"for the dispatcher"* ]]
+}
+
+@test "Ctrl-C ends the dispatcher and its workers" {
+  start up service up t/pipeline.toml --job "$JOB" --workers 2
+  until_true '[ "$(service_status | jq ".workers | length")" = 2 ]'
+  pids=$(service_status | jq '.workers[].pid')
+  kill -INT "$up"
+  code=0
+  wait "$up" || code=$?
+  [ "$code" -eq 130 ]
+  for pid in $pids; do [ ! -d "/proc/$pid" ]; done
+}
