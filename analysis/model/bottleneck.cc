@@ -226,6 +226,15 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
   }
 }
 
+// How sure a limit can be on a machine on which threads wait for cores that others use: which of
+// its costs are theirs is not known.
+double MostBesideOthers(const PipelineModel& model) {
+  if (!model.cores_contended()) return 1;
+  const double used = model.cores_other_here().value_or(0) / model.cores_budget();
+  const double busy = std::clamp((used - kOthersMuch) / (kOthersMost - kOthersMuch), 0.0, 1.0);
+  return 1 - busy * (1 - kSureBesideOthers);
+}
+
 }  // namespace
 
 Bottleneck FindBottleneck(const Predictor& predictor) {
@@ -262,6 +271,8 @@ Bottleneck FindBottleneck(const Predictor& predictor) {
     probability = std::min(probability, kMostOfFewWindows);
   }
   TryReliefs(model, predictor, &bottleneck.findings);
+  double& sure = bottleneck.findings[0].probability;
+  sure = std::min(sure, MostBesideOthers(model));
   MarkWithin(model, least, &bottleneck.findings);
   bottleneck.unexplained_ratio = least / model.demands().rate;
   bottleneck.loss = LossOf(model, least);

@@ -59,6 +59,19 @@ void Search::Undo(const Settings& current) {
       rate_ = rate;
     }
   }
+  for (size_t s = 0; s < plan_.parallelism.size(); ++s) Narrow(s, current, needed);
+}
+
+// One thread less, as long as that keeps `needed`.
+void Search::Narrow(size_t s, const Settings& current, double needed) {
+  while (plan_.parallelism[s] > std::max(1, current.parallelism[s] + 1)) {
+    Settings fewer = plan_;
+    --fewer.parallelism[s];
+    const double rate = fits_(fewer) ? RateOver(fewer, needed) : 0;
+    if (rate < needed) return;
+    plan_ = fewer;
+    rate_ = rate;
+  }
 }
 
 // All queues as long as costs that vary ask for, as far as the memory goes.

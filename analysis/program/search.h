@@ -33,6 +33,7 @@ class Search {
 
  private:
   void Undo(const Settings& current);
+  void Narrow(size_t s, const Settings& current, double needed);
   void Deepen();
   void Climb();
   double RateOver(const Settings& settings, double floor) const;

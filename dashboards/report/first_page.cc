@@ -11,6 +11,7 @@
 #include "analysis/model/running_ahead.h"
 #include "analysis/run/known_loaders.h"
 #include "analysis/run/settings.h"
+#include "analysis/thresholds.h"
 #include "base/units.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/outside_words.h"
@@ -413,7 +414,6 @@ std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) 
 }
 
 std::optional<OtherLoad> OtherLoadOf(const RunView& run, const Statements& statements) {
-  constexpr double kMuch = 0.2;  // share of the cores
   // Share of the time with pressure, where others' use is not known.
   constexpr double kPressure = 0.5;
   OtherLoad load;
@@ -427,7 +427,7 @@ std::optional<OtherLoad> OtherLoadOf(const RunView& run, const Statements& state
     load.cores = statements.outside->core_budget.cores.value_or(0);
   }
   if (others) {
-    if (load.cores <= 0 || *others <= kMuch * load.cores) return std::nullopt;
+    if (load.cores <= 0 || *others <= analysis::kOthersMuch * load.cores) return std::nullopt;
     load.used_cores = others;
     return load;
   }
