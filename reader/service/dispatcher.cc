@@ -83,7 +83,7 @@ void Dispatcher::On(uint64_t peer, const Join& join, int64_t now_ns, Out* out) {
             rows.push_back({epoch, split, next, all.first + all.count - next, 0});
         }
       }
-      board_->Admitted(rows);
+      board_->Admitted(rows, now_ns);
       if (is_ended_) out->push_back({peer, Ended{job_.term()}});
       EndIfComplete(out);
       return Serve(now_ns, out);
@@ -153,7 +153,7 @@ void Dispatcher::On(uint64_t peer, const Report& report, int64_t now_ns, Out* ou
   const auto rank = job_.RankOf(peer);
   if (!board_ || !rank || report.term != job_.term()) return;
   if (report.instance != job_.members().at(*rank).instance) return;
-  board_->Admitted(report.admitted);
+  board_->Admitted(report.admitted, now_ns);
   if (!report.admitted.empty()) failures_ = 0;
   EndIfComplete(out);
   DismissRanks(out);

@@ -66,6 +66,8 @@ std::optional<SplitBoard::Key> SplitBoard::NextSlow(uint64_t worker, int64_t now
   for (const auto& [candidate, open] : open_) {
     if (open.workers.size() != 1 || open.workers[0] == worker) continue;
     if (now_ns - open.since_ns < options_.backup_ns) continue;
+    const auto progress = progress_ns_.find(open.workers[0]);
+    if (progress != progress_ns_.end() && now_ns - progress->second < options_.backup_ns) continue;
     if (oldest != nullptr && oldest->since_ns <= open.since_ns) continue;
     oldest = &open;
     key = candidate;
@@ -183,7 +185,7 @@ void SplitBoard::Close(std::map<Key, Open>::iterator open) {
   open_.erase(open);
 }
 
-void SplitBoard::Admitted(std::span<const RowSpan> rows) {
+void SplitBoard::Admitted(std::span<const RowSpan> rows, int64_t now_ns) {
   for (const RowSpan& span : rows)
     if (span.epoch >= options_.epochs)
       throw Error(ExitCode::kBadData, "rows of an epoch that the job does not have");
@@ -195,6 +197,7 @@ void SplitBoard::Admitted(std::span<const RowSpan> rows) {
   for (const Key& key : touched) {
     const auto open = open_.find(key);
     if (open == open_.end()) continue;
+    for (const uint64_t maker : open->second.workers) progress_ns_[maker] = now_ns;
     if (settled_.IsDone(key.first, key.second)) {
       Close(open);
     } else if (options_.mode == Mode::kIndependent) {

@@ -31,7 +31,9 @@ struct BoardOptions {
   uint64_t unit_rows = 0;
   bool in_file_order = false;  // else in an order drawn from the seed, another one for each epoch
   uint64_t seed = 1;
-  // A split leased for longer than this is leased to a second worker when nothing else is left.
+  // When nothing else is left, a split is leased to a second worker if it was leased for longer
+  // than this, and so long no row came of any split of its worker: consumers that are slow make no
+  // worker slow.
   int64_t backup_ns = 10'000'000'000;
 };
 
@@ -46,7 +48,7 @@ class SplitBoard {
   std::optional<Lease> Hand(uint64_t worker, int64_t now_ns);
   // Rows that a client has. Those that it has said before count once. Throws Error kBadData for
   // rows that are not of this job.
-  void Admitted(std::span<const RowSpan> rows);
+  void Admitted(std::span<const RowSpan> rows, int64_t now_ns = 0);
   // The worker's leases that are not done are lost, or what it was to send is. It may go on
   // nevertheless, and what it sends is good.
   void WorkerLost(uint64_t worker);
@@ -82,9 +84,10 @@ class SplitBoard {
   std::map<Key, Open> open_;
   std::deque<Key> lost_;
   std::map<uint64_t, std::set<Key>> of_worker_;
-  uint64_t epoch_ = 0;           // being handed out
-  std::vector<uint64_t> order_;  // of its splits
-  uint64_t next_ = 0;            // in order_
+  std::map<uint64_t, int64_t> progress_ns_;  // of workers: when a row of theirs was last admitted
+  uint64_t epoch_ = 0;                       // being handed out
+  std::vector<uint64_t> order_;              // of its splits
+  uint64_t next_ = 0;                        // in order_
   uint64_t left_rows_ = 0;
   uint64_t number_ = 0, again_ = 0;
   std::vector<uint64_t> dealt_rows_;  // by rank, in lockstep; with those it had before

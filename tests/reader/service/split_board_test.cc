@@ -106,6 +106,14 @@ TEST(SplitBoard, LeasesASlowSplitToASecondWorkerOnceNothingElseIsLeft) {
   EXPECT_TRUE(board.Hand(3, 1000));
 }
 
+TEST(SplitBoard, TakesNoWorkerForSlowWhoseRowsAreAdmitted) {
+  SplitBoard board({.backup_ns = 100}, TableOf(2, 10), 1);
+  const Lease first = *board.Hand(1, 0), second = *board.Hand(1, 0);
+  board.Admitted(RowsOf(first), 90);
+  EXPECT_FALSE(board.Hand(2, 189)) << "the consumer takes its time";
+  EXPECT_EQ(board.Hand(2, 190)->split, second.split);
+}
+
 TEST(SplitBoard, GoesOnFromWhatIsSettled) {
   DeliveryLedger settled = TableOf(2, 10);
   const std::vector<RowSpan> rows = {{0, 0, 0, 10, 10}, {0, 1, 10, 3, 3}};
