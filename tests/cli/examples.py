@@ -36,7 +36,8 @@ INTERRUPTED = {
     r"^headrace tune \S+ --continuous": "goes on until it is stopped",
     r"^headrace collect --discover": "a service",
     r"^headrace collect --pid": "records until the process ends",
-    r"^headrace serve": "answers until it is stopped",
+    r"^headrace serve(?!ice)": "answers until it is stopped",
+    r"^headrace service": "its parts wait for each other; service.bats plays them",
     r"^headrace characterize rm1 rm2 rm3": "takes ten minutes; tests/cli/characterize.bats makes whole studies of small tables",
     r"^headrace characterize rm1 --quick": "takes a minute and more; tests/cli/characterize.bats",
     r"^headrace characterize TABLE": "the ladder takes minutes; tests/cli/characterize.bats",
@@ -67,7 +68,7 @@ SHORTER = [
     (r"^headrace run (rm1/pipeline\.toml)(?!.*(--duration|--epochs))", r"headrace run \1 --duration 1500ms"),
     (r"^(headrace run .*--duration) 1s", r"\1 1500ms"),  # a run shorter than that has no verdict
     (r"^headrace demo", r"headrace demo --duration 2s"),
-    (r"^headrace serve(?!.*--port)", r"headrace serve --port 0"),  # another test may have the usual one
+    (r"^headrace serve(?!ice)(?!.*--port)", r"headrace serve --port 0"),  # another test may have the usual one
 ]
 
 SLOW_PIPELINE = """pipeline = { name = "%s" }
