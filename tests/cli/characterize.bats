@@ -150,7 +150,7 @@ value() { jq "[.workloads[0].parts[].figures[] | select(.key == \"$1\")][0].valu
   run "$HEADRACE" characterize rm1 --memory 0 -o study
   one_line_error 2 "--memory: must be above 0"
   run "$HEADRACE" characterize rm1 --core-hour-price nan -o study
-  one_line_error 2 "--core-hour-price: is not a number"
+  one_line_error 2 "--core-hour-price: 'nan' is not a number"
   printf 'name = "mine"\n[table]\ndense_features = 40\nsparse_features = 8\n' > mine.toml
   run "$HEADRACE" characterize mine.toml ./mine.toml -o study
   one_line_error 2 "'mine' is named twice"
