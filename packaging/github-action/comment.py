@@ -3,8 +3,9 @@
 
 usage: comment.py PAGE PULL_REQUEST
 
-GITHUB_TOKEN may write comments; GITHUB_REPOSITORY, GITHUB_API_URL, GITHUB_WORKFLOW and GITHUB_JOB are as the runner sets them. A
-token that may not (of a fork) is a warning, not a failure: the page is also in the job's summary.
+GITHUB_TOKEN may write comments; GITHUB_REPOSITORY, GITHUB_API_URL, GITHUB_WORKFLOW and GITHUB_JOB are as the runner sets them.
+MARK, unless empty, tells the comment from those of other jobs of the same name (a matrix). A token that may not (of a fork)
+is a warning, not a failure: the page is also in the job's summary.
 """
 import json
 import os
@@ -37,11 +38,18 @@ def own_comment(issue, mark):
     return None
 
 
+def mark_words():
+    """Whose comment it is. Jobs of a matrix have one name: their MARK tells them apart."""
+    words = ["headrace", os.environ.get("GITHUB_WORKFLOW", ""), os.environ.get("GITHUB_JOB", "")]
+    own = " ".join(os.environ.get("MARK", "").replace("-->", "").split())
+    return " ".join(words + ([own] if own else []))
+
+
 def main():
     page, number = sys.argv[1:]
     repository = os.environ["GITHUB_REPOSITORY"]
     issue = f"/repos/{repository}/issues/{int(number)}/comments"
-    mark = f"<!-- headrace {os.environ.get('GITHUB_WORKFLOW', '')} {os.environ.get('GITHUB_JOB', '')} -->"
+    mark = f"<!-- {mark_words()} -->"
     with open(page, encoding="utf-8", errors="replace") as file:
         text = file.read()
     if len(text) > MOST:

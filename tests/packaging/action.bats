@@ -94,6 +94,11 @@ assert len(comments) == 151 and comments[-1]["body"] == "<!-- headrace w j -->\n
 open("page.md", "w").write("# faster\n" + "x" * 100000)
 comment()
 assert len(comments) == 151 and "# faster" in comments[-1]["body"] and len(comments[-1]["body"]) < 65536
+env["MARK"] = "rm2 -->\n x"
+comment()
+assert len(comments) == 152 and comments[-1]["body"].startswith("<!-- headrace w j rm2 x -->\n"), comments[-1]
+comment()
+assert len(comments) == 152
 Handler.do_GET = lambda self: self.answer(403, {})
 out = subprocess.run([sys.executable, sys.argv[1], "page.md", "7"], env=env, check=True, capture_output=True, text=True).stdout
 assert out.startswith("::warning::"), out
