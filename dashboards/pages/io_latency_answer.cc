@@ -28,19 +28,21 @@ using JointCells = std::map<std::string, std::vector<JointCell>>;
 constexpr const char* kDeviceMetric = "block_size_latency_count";
 constexpr const char* kCallMetric = "file_read_size_latency_count";
 
-JointCells ReadJoint(const PageRun& page, const char* metric) {
-  // Of operators where there are any, else of the recorded processes.
-  const bool operators =
-      !page.store()
-           .Query("SELECT 1 FROM operator_summary WHERE run_id = ?1 LIMIT 1", {page.id()})
-           .rows.empty();
+// Of operators where there are any, else of the recorded processes.
+bool HasOperators(const PageRun& page) {
+  return !page.store()
+              .Query("SELECT 1 FROM operator_summary WHERE run_id = ?1 LIMIT 1", {page.id()})
+              .rows.empty();
+}
+
+// `where`: of which rows of the view.
+JointCells ReadJoint(const PageRun& page, const char* metric, const char* where) {
   JointCells cells;
   for (const auto& row :
        page.store()
            .Query(std::string("SELECT direction, size_bytes, latency_ns, SUM(events_count) FROM "
                               "io_size_latency WHERE run_id = ?1 AND metric = ?2 AND ") +
-                      (operators ? "operator IS NOT NULL" : "process_id IS NOT NULL") +
-                      " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+                      where + " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
                   {page.id(), std::string(metric)})
            .rows) {
     if (IntegerOf(row[3]) <= 0) continue;
@@ -90,6 +92,30 @@ std::string JointAnswer(const std::vector<JointCell>& cells, const std::string& 
                      FormatDuration(static_cast<double>(slow_ns)), SizeWord(most->first));
 }
 
+// Requests of whatever the machine did, where none of them was one of the run's.
+std::string OthersWords(const PageRun& page) {
+  int64_t requests = 0;
+  for (const auto& [direction, cells] : ReadJoint(page, kDeviceMetric, "1 = 1"))
+    for (const JointCell& cell : cells) requests += cell.events;
+  if (requests == 0) return "";
+  return fmt::format(" None of the {} requests that were timed on this machine is {}.", requests,
+                     HasOperators(page) ? "one of its operators'" : "its own");
+}
+
+// Without cells: what is known of them.
+std::string NoRequestWords(const PageRun& page, const std::string& why, bool ran) {
+  const std::string others = OthersWords(page);
+  if (others.empty() && !HistogramOf(page.loaded().run, "block_size_count").empty())
+    return "This run has sizes and latencies of requests, each alone: none was counted by both.";
+  if (ran || !others.empty()) {
+    return "No request of this program was seen at a block device: what it read came from memory "
+           "or over a network." +
+           others;
+  }
+  return "Single requests were not timed: " + why +
+         ". The reader's own instrumentation has their sum only.";
+}
+
 Card JointCard(const PageRun& page, const JointCells& device, const JointCells& calls) {
   Card card;
   card.question = "Which requests are slow?";
@@ -117,13 +143,7 @@ Card JointCard(const PageRun& page, const JointCells& device, const JointCells& 
     const analysis::RunView& run = page.loaded().run;
     const std::string why = WhyNot(run, {"block"});
     const bool ran = why.find("nothing of it was seen") != std::string::npos;
-    card.empty =
-        !HistogramOf(run, "block_size_count").empty()
-            ? "An earlier version recorded this run: it has sizes and latencies, each alone."
-        : ran ? "No request of this program reached a block device: what it read came from memory "
-                "or over a network."
-              : "Single requests were not timed: " + why +
-                    ". The reader's own instrumentation has their sum only.";
+    card.empty = NoRequestWords(page, why, ran);
     if (ran && !run.run.pipeline_path.empty()) {
       card.command = fmt::format("{} run {} --cold{}", run.program, analysis::PipelineWord(run.run),
                                  run.database_option);
@@ -151,7 +171,9 @@ void AddJointJson(const char* metric, const JointCells& cells, Json* list) {
 }
 
 std::string IoLatencyAnswer(const PageRun& page, const PageQuery&) {
-  const JointCells device = ReadJoint(page, kDeviceMetric), calls = ReadJoint(page, kCallMetric);
+  const char* own = HasOperators(page) ? "operator IS NOT NULL" : "process_id IS NOT NULL";
+  const JointCells device = ReadJoint(page, kDeviceMetric, own),
+                   calls = ReadJoint(page, kCallMetric, own);
   Json list = Json::array();
   AddJointJson(kDeviceMetric, device, &list);
   AddJointJson(kCallMetric, calls, &list);

@@ -135,6 +135,9 @@ std::string StacksDiffAnswer(const PageRun& page, const PageQuery& query) {
   const StackKind& kind = FindStackKind(query.Text("kind", "cpu"));
   Compared before = ReadCompared(page.store(), OtherRun(query, page.id()));
   Compared now = ReadCompared(page.store(), page.id());
+  if (before.name == now.name && before.id != now.id) {
+    for (Compared* run : {&before, &now}) run->name += fmt::format(" (run {})", run->id);
+  }
   FrameNames frames;
   StackNode root;
   AddStacks(page.store(), before.id, kind, 0, &frames, &root);

@@ -18,9 +18,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kFewestRuns = 3, kMostRuns = 60, kMostTrends = 8;
-constexpr size_t kRunsBefore = 10;     // that the last one is held against
+constexpr size_t kRunsBefore = 10;  // that the last one is held against
+// One of five runs is the least or the most by chance in two of five cases, hence also a distance.
+constexpr size_t kFewestBefore = 4;
 constexpr double kLeastChange = 0.05;  // smaller ones are noise on most machines
-constexpr double kTypicalSpreads = 3;  // a change of so many usual distances stands out
+constexpr double kBeyondSpread = 0.5;  // of the spread before, so far beyond it stands out
+constexpr double kLargestSpread = 2;   // most / least: what lies within tells nothing
 
 struct TrendRun {
   int64_t id = 0;
@@ -36,8 +39,45 @@ double MedianOf(std::vector<double> values) {
 
 struct TrendWords {
   std::string text;
-  double change = 0;  // of the last run, where it stands out
+  double change = 0;    // of the last run, where it stands out
+  bool decided = true;  // whether it stands out can be told
 };
+
+std::string ChangeWords(double change, size_t before) {
+  return fmt::format("{} {} than the median of the {} before it", FormatPercent(std::abs(change)),
+                     change < 0 ? "less" : "more", before);
+}
+
+// Rates are compared as logarithms: half and twice are equally far.
+TrendWords CompareRates(double last, const std::vector<double>& before) {
+  const std::string rate = FormatRate(last, "rows");
+  const auto [least, most] = std::minmax_element(before.begin(), before.end());
+  const double median = MedianOf(before);
+  if (last <= 0 || *least <= 0)
+    return {fmt::format("{} in the last run. Cannot tell whether that is a change.", rate), 0,
+            false};
+  const double change = last / median - 1;
+  const bool small = std::abs(std::log(last / median)) <= std::log1p(kLeastChange);
+  if (before.size() < kFewestBefore) {
+    return {fmt::format("{} in the last run, {}. Cannot tell whether that is a change: it takes {} "
+                        "runs before it.",
+                        rate, ChangeWords(change, before.size()), kFewestBefore),
+            0, false};
+  }
+  const double spread = std::log(*most / *least);
+  const double beyond = std::max(std::log(last / *most), std::log(*least / last));
+  if (!small && beyond > 0 && beyond > kBeyondSpread * spread)
+    return {fmt::format("{} in the last run: {}.", rate, ChangeWords(change, before.size())),
+            change};
+  if (spread > std::log(kLargestSpread) || (!small && beyond > 0)) {
+    return {fmt::format("{} in the last run, {}. Cannot tell whether that is a change: they are {} "
+                        "to {}.",
+                        rate, ChangeWords(change, before.size()), FormatRate(*least, "rows"),
+                        FormatRate(*most, "rows")),
+            0, false};
+  }
+  return {fmt::format("{} in the last run, as in the {} before it.", rate, before.size()), 0};
+}
 
 TrendWords SayTrend(const std::vector<TrendRun>& runs) {
   const TrendRun& last = runs.back();
@@ -45,32 +85,23 @@ TrendWords SayTrend(const std::vector<TrendRun>& runs) {
   for (size_t i = runs.size() - 1 - std::min(kRunsBefore, runs.size() - 1); i + 1 < runs.size();
        ++i)
     before.push_back(runs[i].rate);
-  const double median = MedianOf(before);
-  std::vector<double> distances;
-  for (const double rate : before) distances.push_back(std::abs(rate - median));
-  const double change = median > 0 ? last.rate / median - 1 : 0;
-  const double usual = median > 0 ? MedianOf(distances) / median : 0;
-  const std::string rate = FormatRate(last.rate, "rows");
-  if (std::abs(change) <= std::max(kLeastChange, kTypicalSpreads * usual))
-    return {fmt::format("{} in the last run, as in the {} before it.", rate, before.size()), 0};
-  std::string text =
-      fmt::format("{} in the last run: {} {} than the median of the {} before it.", rate,
-                  FormatPercent(std::abs(change)), change < 0 ? "less" : "more", before.size());
+  TrendWords words = CompareRates(last.rate, before);
   const std::string& was = runs[runs.size() - 2].version;
-  if (was != last.version)
-    text += fmt::format(" It is the first of version {} after {}.", last.version, was);
-  return {text, change};
+  if (words.change != 0 && was != last.version)
+    words.text += fmt::format(" It is the first of version {} after {}.", last.version, was);
+  return words;
 }
 
 // Of several pipelines the one whose last run stands out most is said.
 struct TrendAnswer {
-  size_t trends = 0, changed = 0;
+  size_t trends = 0, changed = 0, undecided = 0;
   double most = 0;
   std::string text, only;
 
   void Add(const std::string& pipeline, const TrendWords& words) {
     ++trends;
     only = words.text;
+    if (!words.decided) ++undecided;
     if (words.change == 0) return;
     ++changed;
     if (std::abs(words.change) <= std::abs(most)) return;
@@ -79,6 +110,11 @@ struct TrendAnswer {
   }
   std::string Said() const {
     if (trends == 1) return only;
+    if (trends > 0 && undecided == trends)
+      return fmt::format("Cannot tell of any of {} pipelines whether its rate changed.", trends);
+    if (changed == 0 && undecided > 0)
+      return fmt::format("No last run of {} pipelines stands out; of {} it cannot be told.",
+                         trends - undecided, undecided);
     if (changed == 0) return fmt::format("No last run of {} pipelines stands out.", trends);
     return text;
   }
