@@ -42,6 +42,18 @@ dwrf::LayoutGoal ParseGoal(const std::string& name) {
               "use balanced, read, size or off");
 }
 
+std::string UnusedCodecLine(const dwrf::LayoutChoice& choice) {
+  if (choice.goal == dwrf::LayoutGoal::kFixed || choice.compression == dwrf::CompressionKind::kNone)
+    return {};
+  uint64_t compressed = 0;
+  for (const dwrf::NodeLayout& node : choice.nodes) compressed += node.compressed_streams;
+  if (compressed > 0) return {};
+  return fmt::format(
+      "--compression {}: no stream is compressed, as --optimize {} finds none worth its time; "
+      "--optimize off compresses what shrinks\n",
+      workloads::CompressionName(choice.compression), dwrf::LayoutGoalName(choice.goal));
+}
+
 std::string ExplainLayout(const reader::Schema& schema, const dwrf::LayoutChoice& choice) {
   if (choice.goal == dwrf::LayoutGoal::kFixed)
     return "layout: nothing was chosen (--optimize off)\n";

@@ -13,4 +13,8 @@ reader::dwrf::LayoutGoal ParseGoal(const std::string& name);
 // A page of text: the codecs tried, then a line per column that has streams.
 std::string ExplainLayout(const reader::Schema& schema, const reader::dwrf::LayoutChoice& choice);
 
+// A line where the codec that was asked for compressed nothing, as the goal found nothing worth its
+// time; empty otherwise.
+std::string UnusedCodecLine(const reader::dwrf::LayoutChoice& choice);
+
 }  // namespace headrace::cli

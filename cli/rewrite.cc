@@ -111,6 +111,8 @@ int Rewrite(RewriteCommandOptions* options) {
                               result.files, result.files == 1 ? "" : "s", result.stripes,
                               FormatBytes(static_cast<double>(result.bytes_before)),
                               FormatBytes(static_cast<double>(result.bytes))));
+  if (options->rewrite.compression && !options->rewrite.min_ratio)
+    fmt::print(stderr, "{}", UnusedCodecLine(result.layout));
   if (options->explain) fmt::print("{}", ExplainLayout(result.schema, result.layout));
   fmt::print(stderr, "next: {} layout {}\n", ShellWord(ProgramName()), ShellWord(options->folder));
   return 0;

@@ -147,12 +147,21 @@ void Goal(const dwrf::FileTail& tail, const RewriteOptions& options, dwrf::Write
   if (options.min_ratio) writer->ratio_by_goal = false;
 }
 
+// Never fewer than the source has: smaller stripes have more footers and emptier dictionaries.
 uint64_t ChosenStripeRows(const reader::Table& table, dwrf::LayoutGoal goal) {
-  uint64_t raw_bytes = 0;
-  for (const auto& file : table.files) raw_bytes += file->tail().footer.raw_data_size();
-  return dwrf::ChooseStripeRows(
-      goal, table.rows,
-      static_cast<double>(raw_bytes) / static_cast<double>(std::max<uint64_t>(table.rows, 1)));
+  uint64_t raw_bytes = 0, most = 0;
+  for (const auto& file : table.files) {
+    raw_bytes += file->tail().footer.raw_data_size();
+    for (const auto& stripe : file->tail().footer.stripes())
+      most = std::max<uint64_t>(most, stripe.number_of_rows());
+  }
+  const double row_bytes =
+      static_cast<double>(raw_bytes) / static_cast<double>(std::max<uint64_t>(table.rows, 1));
+  return std::max(most, dwrf::ChooseStripeRows(goal, table.rows, row_bytes));
+}
+
+bool ChoosesCodec(const RewriteOptions& options) {
+  return options.optimize && *options.optimize != dwrf::LayoutGoal::kFixed && !options.compression;
 }
 
 // The place of a value among those seen: rows of one value get one number.
@@ -287,7 +296,9 @@ dwrf::WriterOptions RewriteWriterOptions(const reader::Table& table,
   const dwrf::FileTail& tail = table.files[0]->tail();
   SourceLayout layout = LayoutOf(table);
   dwrf::WriterOptions writer;
-  writer.compression = options.compression ? ParseCompression(*options.compression)
+  // Of the codecs that are tried only zstd has levels, so that a level given or kept is one of it.
+  writer.compression = options.compression     ? ParseCompression(*options.compression)
+                       : ChoosesCodec(options) ? dwrf::CompressionKind::kZstd
                        : tail.compression == dwrf::CompressionKind::kGzip ||
                                tail.compression == dwrf::CompressionKind::kLzo
                            ? dwrf::CompressionKind::kZlib

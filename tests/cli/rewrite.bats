@@ -50,6 +50,11 @@ CASES
   "$HEADRACE" rewrite a -o c --optimize off --compression zstd --column session_id=dictionary:auto 2> /dev/null
   [ "$("$HEADRACE" layout c --json | jq '.stream_kinds.DICTIONARY_DATA.streams_count // 0')" -le 2 ]
   [ "$(jq .optimize c/table.json)" = null ]
+  # A codec that was asked for and is worth nothing to the goal.
+  "$HEADRACE" rewrite t -o e --optimize read --compression zstd 2> said.txt
+  grep -q "^--compression zstd: no stream is compressed, as --optimize read" said.txt
+  "$HEADRACE" rewrite t -o f --optimize size --compression zstd 2> said.txt
+  ! grep "no stream is compressed" said.txt || return 1
   run "$HEADRACE" rewrite t -o d --optimize quick
   one_line_error 2 "--optimize"
 }
