@@ -47,6 +47,13 @@ workloads::WorkloadSpec MakeSpec(const GenerateOptions& options) {
     spec.compression.clear();
     spec.stripe_rows = 0;
   }
+  // Both mean "choose" in a spec with a goal.
+  if (options.stripe_rows && *options.stripe_rows == 0)
+    throw Error(ExitCode::kUsage, "a stripe has at least one row", "--stripe-rows",
+                "leave it out to have it chosen");
+  if (options.compression && options.compression->empty())
+    throw Error(ExitCode::kUsage, "no codec is named", "--compression",
+                "use zstd, lz4, snappy, zlib or none");
   Override(options.stripe_rows, &spec.stripe_rows);
   Override(options.features, &spec.feature_fraction);
   Override(options.compression, &spec.compression);
@@ -96,6 +103,7 @@ int Generate(const GenerateOptions& options) {
              FormatPercent(static_cast<double>(used) / static_cast<double>(table.features.size())),
              FormatPercent(static_cast<double>(table.used_bytes()) /
                            static_cast<double>(table.feature_bytes())));
+  if (options.compression) fmt::print(stderr, "{}", UnusedCodecLine(table.layout));
   if (options.explain) fmt::print("{}", ExplainLayout(table.schema, table.layout));
   fmt::print(stderr, "next: {} run {}/pipeline.toml\n", ShellWord(ProgramName()),
              ShellWord(options.folder));

@@ -45,6 +45,10 @@ bytes_of() { cat "$1"/part-*.dwrf | wc -c; }
   grep -q "^sparse.value.element " explained.txt
   run make u --optimize off --explain
   [ "$output" = "layout: nothing was chosen (--optimize off)" ]
+  run "$HEADRACE" generate rm1 -o v --stripe-rows 0
+  one_line_error 2 "--stripe-rows"
+  run "$HEADRACE" generate rm1 -o v --compression ''
+  one_line_error 2 "--compression"
   run "$HEADRACE" generate rm1 -o v --optimize fast
   one_line_error 2 "--optimize"
 }
