@@ -137,6 +137,12 @@ int Layout(const LayoutCommandOptions& options) {
     if (mapping.projection == nullptr)
       throw Error(ExitCode::kUsage, "advice is for a projection, and none is given", "--advise",
                   "add --pipeline FILE or --projection NAMES");
+    if (options.gap || options.max || options.features)
+      throw Error(ExitCode::kUsage, "copies are scanned, and no map is printed",
+                  options.gap   ? "--gap"
+                  : options.max ? "--max"
+                                : "--features",
+                  "leave it out beside --advise");
     workloads::LayoutAdviceOptions advice;
     if (options.rows_given) advice.rows = options.rows;
     PrintAdvice(table, options.table, projection, advice, options.json);
@@ -234,7 +240,7 @@ HR_COMMAND(
        command_line
            .AddOption("--rows", options->rows,
                       "Read at most this many rows for --dedup or --advise "
-                      "(there: two stripes of what it advises)")
+                      "(there: whole stripes, by default two of what it advises)")
            ->TypeName("N")
            ->ShowDefault()
            ->Check(InRange(uint64_t{1}, uint64_t{1} << 32));

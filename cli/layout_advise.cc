@@ -10,6 +10,7 @@
 #include "analysis/statistics/statistics.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "experiments/interrupt.h"
 #include "reader/dwrf/file_reader.h"
 #include "workloads/compression.h"
 
@@ -61,24 +62,34 @@ void PrintText(const std::string& name, const std::vector<AdvisedLayout>& layout
       "rounds [10 %, 90 %].\n");
 }
 
-// The goals whose layout reads with less CPU time and fewer bytes than now, by the balanced price.
-void PrintNext(const std::string& name, const std::vector<AdvisedLayout>& layouts) {
+// By the goal's own price of a byte.
+bool Gains(const AdvisedLayout& layout, const AdvisedLayout& now) {
   constexpr double kWorthwhile = 0.95;
-  const auto cost = [](const AdvisedLayout& layout) {
-    return dwrf::LayoutCost{layout.read_bytes, RangeOf(layout.cpu_ns).median}.At(
-        dwrf::LayoutGoal::kBalanced);
+  const auto cost = [&](const AdvisedLayout& of) {
+    return dwrf::LayoutCost{of.read_bytes, RangeOf(of.cpu_ns).median}.At(layout.goal);
   };
-  const AdvisedLayout& balanced = layouts[1];
-  if (cost(balanced) > kWorthwhile * cost(layouts[0])) {
-    fmt::print("Rewriting gains this job less than 5 %: keep the table as it is.\n");
+  return cost(layout) <= kWorthwhile * cost(now);
+}
+
+void PrintNext(const std::string& name, const std::vector<AdvisedLayout>& layouts) {
+  const AdvisedLayout& now = layouts[0];
+  std::string first;  // balanced comes before the others
+  for (const AdvisedLayout& layout : layouts) {
+    if (&layout == &now || !Gains(layout, now)) continue;
+    if (first.empty()) first = NameOf(layout);
+    fmt::print(
+        "Rewriting for {} gains, a byte read at {:g} ns: {} of the CPU time, {} of the bytes read, "
+        "{} of the bytes stored.\n",
+        NameOf(layout), dwrf::ByteNs(layout.goal), FormatPercent(RatioTo(layout, now).median),
+        FormatPercent(layout.read_bytes / now.read_bytes),
+        FormatPercent(layout.stored_bytes / now.stored_bytes));
+  }
+  if (first.empty()) {
+    fmt::print("Rewriting gains this job less than 5 % by any goal: keep the table as it is.\n");
     return;
   }
-  const Range ratio = RatioTo(balanced, layouts[0]);
-  fmt::print("Rewritten for balanced, this job reads {} of the bytes in {} of the CPU time.\n",
-             FormatPercent(balanced.read_bytes / layouts[0].read_bytes),
-             FormatPercent(ratio.median));
-  fmt::print(stderr, "next: {} rewrite {} -o DIR --optimize balanced --explain\n",
-             ShellWord(ProgramName()), ShellWord(name));
+  fmt::print(stderr, "next: {} rewrite {} -o DIR --optimize {} --explain\n",
+             ShellWord(ProgramName()), ShellWord(name), first);
 }
 
 void PrintJson(const std::string& name, const std::vector<AdvisedLayout>& layouts) {
@@ -103,8 +114,13 @@ void PrintJson(const std::string& name, const std::vector<AdvisedLayout>& layout
 }  // namespace
 
 void PrintAdvice(const reader::Table& table, const std::string& name,
-                 const dwrf::Projection& projection, const workloads::LayoutAdviceOptions& options,
+                 const dwrf::Projection& projection, workloads::LayoutAdviceOptions options,
                  bool json) {
+  experiments::InstallInterruptHandler();
+  options.check = [] {
+    if (experiments::Interrupted())
+      throw Error(ExitCode::kInterrupted, "interrupted; the copies are gone");
+  };
   const std::vector<AdvisedLayout> layouts = workloads::AdviseLayout(table, projection, options);
   if (json) return PrintJson(name, layouts);
   PrintText(name, layouts);

@@ -8,9 +8,9 @@
 namespace headrace::cli {
 
 // Measures, and prints a table and what to do, or JSON (headrace.layout_advice/1). `name` is the
-// table as the user called it. Throws Error as AdviseLayout does.
+// table as the user called it. Throws Error as AdviseLayout does, and kInterrupted.
 void PrintAdvice(const reader::Table& table, const std::string& name,
-                 const reader::dwrf::Projection& projection,
-                 const workloads::LayoutAdviceOptions& options, bool json);
+                 const reader::dwrf::Projection& projection, workloads::LayoutAdviceOptions options,
+                 bool json);
 
 }  // namespace headrace::cli

@@ -63,6 +63,32 @@ make_table() {
   one_line_error 6 "encrypted"
 }
 
+@test "advice names every goal that gains, and is stopped and refused without a trace" {
+  make_table
+  "$HEADRACE" rewrite t -o small --stripe-rows 64 --optimize off --compression zlib 2> /dev/null
+  run "$HEADRACE" layout small --pipeline small/pipeline.toml --advise --rows 100
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"the first 128 rows"* ]]
+  # Of 128 rows in two stripes zlib is the dearest to unpack.
+  [[ "$output" == *"Rewriting for read gains, a byte read at 0.15 ns:"* ]]
+  [[ "$output" == *"next: "*" rewrite small -o DIR --optimize "* ]]
+  mkdir tmp
+  TMPDIR=$PWD/tmp "$HEADRACE" layout small --pipeline small/pipeline.toml --advise > advice.txt 2> error.txt &
+  pid=$!
+  copies_or_end() { [ -n "$(ls tmp)" ] || ! kill -0 $pid; }
+  until_true 10 copies_or_end
+  kill -INT $pid || true
+  status=0 && wait $pid || status=$?
+  [ "$status" -eq 130 ] || [ "$status" -eq 0 ]  # it may have ended before the signal came
+  [ -z "$(ls tmp)" ]
+  TMPDIR=$PWD/nowhere run "$HEADRACE" layout t --pipeline t/pipeline.toml --advise
+  one_line_error 2 "TMPDIR.*nowhere|nowhere.*TMPDIR"
+  for option in "--gap 0" "--max 1MiB" --features; do
+    run "$HEADRACE" layout t --pipeline t/pipeline.toml --advise $option
+    one_line_error 2 "^.*${option%% *}.*--advise"
+  done
+}
+
 @test "layout of wrong inputs" {
   make_table
   run "$HEADRACE" layout nowhere
