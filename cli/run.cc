@@ -199,8 +199,10 @@ void SayConditions(const RunOptions& options, const collectors::RunConditions& c
 // What a sample of the table says, for the report of the run.
 void StoreSamples(const RunOptions& options, const Pipeline& pipeline, int64_t run_id) {
   const auto stop = [] { return experiments::Interrupted(); };
+  std::optional<size_t> stripes;
+  if (!pipeline.spec().synthetic) stripes = pipeline.splits().size();
   collectors::RunStore(options.database)
-      .SetLayout(run_id, experiments::ReadLayout(pipeline.spec(), stop));
+      .SetLayout(run_id, experiments::ReadLayout(pipeline.spec(), stop, {}, stripes));
   if (!pipeline.progress().locked_columns.empty()) return;
   const std::vector<collectors::RunFact> facts = experiments::TakeRunSamples(pipeline.spec(), stop);
   if (!facts.empty()) collectors::RunStore(options.database).SetFacts(run_id, facts);

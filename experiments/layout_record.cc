@@ -1,8 +1,10 @@
 #include "experiments/layout_record.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -13,7 +15,6 @@
 #include "reader/dwrf/file_reader.h"
 #include "reader/dwrf/projection.h"
 #include "reader/fetch/read_plan.h"
-#include "reader/pipeline/split.h"
 #include "reader/source/open.h"
 
 namespace headrace::experiments {
@@ -61,28 +62,52 @@ class LayoutReader {
   LayoutReader(const reader::PipelineSpec& spec, const LayoutLimits& limits)
       : spec_(spec), limits_(limits) {}
 
-  collectors::LayoutRows Read(const reader::Table& table, const std::function<bool()>& stop) {
+  // Opens file after file, and no more than it needs where the number of stripes is known.
+  collectors::LayoutRows Read(std::optional<size_t> stripes, const std::function<bool()>& stop) {
     rows_.gap_bytes = static_cast<int64_t>(spec_.fetch.max_gap_bytes);
     rows_.most_read_bytes = static_cast<int64_t>(spec_.fetch.max_read_bytes);
     rows_.whole_stripes = spec_.verify_checksums;
-    rows_.files_count = static_cast<int64_t>(table.files.size());
-    rows_.stripes_count = static_cast<int64_t>(table.splits.size());
     rows_.features_count = static_cast<int64_t>(spec_.projection.features.size());
     rows_.columns_count = static_cast<int64_t>(spec_.projection.columns.size());
-    for (const auto& file : table.files)
-      rows_.file_bytes += static_cast<int64_t>(file->tail().file_size);
-    NameColumns(table.files[0]->schema());
+    const std::vector<std::string> files = reader::ListTable(spec_.table, spec_.io, {});
+    rows_.files_count = static_cast<int64_t>(files.size());
+    for (const std::string& file : files) rows_.file_bytes += BytesOf(file);
     const int64_t end = MonotonicNs() + limits_.longest_ns;
-    for (const reader::Split& split : table.splits) {
-      const bool enough =
-          rows_.stripes.size() >= limits_.most_stripes || MonotonicNs() >= end || (stop && stop());
-      if (!rows_.stripes.empty() && enough) break;
-      AddStripe(*table.files[split.file_index], split.stripe);
+    const auto enough = [&] {
+      return !rows_.stripes.empty() && (rows_.stripes.size() >= limits_.most_stripes ||
+                                        MonotonicNs() >= end || (stop && stop()));
+    };
+    const dwrf::OpenOptions opening = OpenWithKeys(spec_.keys);
+    size_t counted = 0;
+    for (const std::string& path : files) {
+      if (stripes && enough()) break;
+      const auto file = dwrf::FileReader::Open(reader::OpenSource(path, spec_.io, {}), opening);
+      if (column_of_.empty()) NameColumns(file->schema());
+      counted += file->num_stripes();
+      for (uint32_t s = 0; s < file->num_stripes() && !enough(); ++s) AddStripe(*file, s);
     }
+    rows_.stripes_count = static_cast<int64_t>(stripes.value_or(counted));
+    CountFeatures();
     return std::move(rows_);
   }
 
  private:
+  static int64_t BytesOf(const std::string& path) {
+    std::error_code error;
+    const uintmax_t bytes = std::filesystem::file_size(path, error);
+    if (error) throw Error(ExitCode::kBadData, error.message(), path, "read the table again");
+    return static_cast<int64_t>(bytes);
+  }
+
+  void CountFeatures() {
+    rows_.stored_features_count = static_cast<int64_t>(features_.size());
+    for (const auto& [key, bytes] : features_) {
+      rows_.stored_features_bytes += bytes.stored;
+      rows_.used_features_bytes += bytes.wanted;
+      if (bytes.wanted > 0) ++rows_.used_features_count;
+    }
+  }
+
   // Of each node of the schema the top-level column, by name and by its own node.
   void NameColumns(const reader::Schema& schema) {
     const reader::SchemaNode& root = schema.root();
@@ -193,9 +218,15 @@ class LayoutReader {
       full_ = true;
       return;
     }
+    ++rows_.detailed_stripes_count;
+    for (const collectors::LayoutStreamRow& piece : pieces) {
+      if (piece.area != "data" || piece.feature_key.empty()) continue;
+      FeatureBytes& bytes = features_[piece.column_name + '\0' + piece.feature_key];
+      bytes.stored += piece.stored_bytes;
+      bytes.wanted += piece.wanted_bytes;
+    }
     // A stripe of more keys than a page has pixels is told by what becomes of its bytes.
-    constexpr size_t kMostOfFirst = 20'000;
-    const bool coarse = pieces.size() > kMostOfFirst;
+    const bool coarse = pieces.size() > limits_.most_of_first;
     for (collectors::LayoutStreamRow& piece : pieces) {
       collectors::LayoutStreamRow* last =
           rows_.streams.empty() || rows_.streams.back().stripe_index != index
@@ -226,6 +257,10 @@ class LayoutReader {
   const LayoutLimits& limits_;
   collectors::LayoutRows rows_;
   std::vector<Named> column_of_;  // by node
+  struct FeatureBytes {
+    int64_t stored = 0, wanted = 0;
+  };
+  std::unordered_map<std::string, FeatureBytes> features_;  // by column and key
   bool full_ = false;
 };
 
@@ -238,7 +273,8 @@ collectors::LayoutRows Unknown(std::string reason) {
 }  // namespace
 
 collectors::LayoutRows ReadLayout(const reader::PipelineSpec& spec,
-                                  const std::function<bool()>& stop, const LayoutLimits& limits) {
+                                  const std::function<bool()>& stop, const LayoutLimits& limits,
+                                  std::optional<size_t> stripes) {
   if (spec.synthetic) return Unknown("The elements are synthetic: there is no table to read.");
   if (spec.repeat_first_batch) return Unknown("One batch was repeated: the table was not read.");
   if (reader::IsRemote(spec.table)) {
@@ -247,9 +283,8 @@ collectors::LayoutRows ReadLayout(const reader::PipelineSpec& spec,
         "there.");
   }
   try {
-    const reader::Table table = reader::OpenTable(spec.table, spec.io, {}, OpenWithKeys(spec.keys));
-    if (table.splits.empty()) return Unknown("The table has no stripe.");
-    return LayoutReader(spec, limits).Read(table, stop);
+    collectors::LayoutRows rows = LayoutReader(spec, limits).Read(stripes, stop);
+    return rows.stripes.empty() ? Unknown("The table has no stripe.") : rows;
   } catch (const Error& error) {
     return Unknown("Reading the table's directories failed: " + Printable(error.what(), 300));
   } catch (const std::bad_alloc&) {

@@ -11,7 +11,8 @@ void RunStore::SetLayout(int64_t run_id, const LayoutRows& layout) {
         .Run();
   }
   const bool known = layout.reason.empty();
-  Statement head(database_, "INSERT INTO layouts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement head(database_,
+                 "INSERT INTO layouts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   head.Bind(run_id);
   if (known) {
     head.BindNull();
@@ -21,7 +22,9 @@ void RunStore::SetLayout(int64_t run_id, const LayoutRows& layout) {
   for (const int64_t value :
        {layout.gap_bytes, layout.most_read_bytes, int64_t{layout.whole_stripes}, layout.files_count,
         layout.file_bytes, layout.stripes_count, static_cast<int64_t>(layout.stripes.size()),
-        layout.features_count, layout.columns_count}) {
+        layout.features_count, layout.columns_count, layout.detailed_stripes_count,
+        layout.stored_features_count, layout.used_features_count, layout.stored_features_bytes,
+        layout.used_features_bytes}) {
     head.Bind(known ? std::optional(value) : std::nullopt);
   }
   head.Run();

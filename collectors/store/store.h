@@ -188,6 +188,10 @@ struct LayoutRows {
   bool whole_stripes = false;
   int64_t files_count = 0, file_bytes = 0, stripes_count = 0;
   int64_t features_count = 0, columns_count = 0;
+  // Keys of flattened maps, over the stripes that `streams` is of.
+  int64_t detailed_stripes_count = 0;
+  int64_t stored_features_count = 0, used_features_count = 0;
+  int64_t stored_features_bytes = 0, used_features_bytes = 0;
   std::vector<LayoutStripeRow> stripes;
   std::vector<LayoutStreamRow> streams;
   std::vector<LayoutReadRow> reads;

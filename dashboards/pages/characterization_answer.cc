@@ -27,10 +27,13 @@ constexpr const char* kOfStudy = "'headrace characterize' counts it";
 
 // What the layout that the run kept says of the table.
 struct KeptTable {
+  bool there = false;  // files and stripes are counted
   bool whole = false;  // all stripes are known
   std::string reason;  // why not
+  std::string sample;  // "the first 17 of 24000 stripes"
   analysis::TableFacts facts;
   std::optional<double> features_used, bytes_used;
+  std::string used_reason;  // why these are not known
 };
 
 void ReadReadSizes(const PageRun& page, KeptTable* table) {
@@ -45,22 +48,40 @@ void ReadReadSizes(const PageRun& page, KeptTable* table) {
   table->facts.reads = analysis::SizesOf(std::move(sizes));
 }
 
-// Of the keys of flattened maps.
+// Of the keys of flattened maps. They were counted of the stripes: what the store has of streams
+// may have those of many keys in one row.
 void ReadUsed(const PageRun& page, KeptTable* table) {
   const collectors::SqlResult found = page.store().Query(
-      "SELECT SUM(stored), SUM(wanted), COUNT(*), SUM(CASE WHEN wanted > 0 THEN 1 ELSE 0 END) FROM "
-      "(SELECT SUM(stored_bytes) AS stored, SUM(wanted_bytes) AS wanted FROM layout_stream WHERE "
-      "run_id = ?1 AND area = 'data' AND feature_key <> '' GROUP BY column_name, feature_key) AS f",
+      "SELECT stored_features_count, used_features_count, stored_features_bytes, "
+      "used_features_bytes FROM layout_summary WHERE run_id = ?1 AND stored_features_count IS NOT "
+      "NULL",
       {page.id()});
-  if (found.rows.empty() || RealOf(found.rows[0][0]) <= 0) return;
+  if (found.rows.empty()) {
+    table->used_reason = "an earlier version recorded this run: it did not count features";
+    return;
+  }
   const auto& row = found.rows[0];
-  table->bytes_used = RealOf(row[1]) / RealOf(row[0]);
-  table->features_used = RealOf(row[3]) / RealOf(row[2]);
+  if (IntegerOf(row[0]) <= 0 || IntegerOf(row[2]) <= 0) {
+    table->used_reason = "the table has no flattened map";
+    return;
+  }
+  table->features_used = RealOf(row[1]) / RealOf(row[0]);
+  table->bytes_used = RealOf(row[3]) / RealOf(row[2]);
+}
+
+// Which stripes the figures of reads and features are of.
+std::string SampleWords(const PageRun& page, int64_t stripes) {
+  const collectors::SqlResult found = page.store().Query(
+      "SELECT COUNT(DISTINCT stripe_index) FROM layout_stream WHERE run_id = ?1", {page.id()});
+  const int64_t known = found.rows.empty() ? 0 : IntegerOf(found.rows[0][0]);
+  if (known >= stripes) return "";
+  return known == 1 ? fmt::format("the first of {} stripes", stripes)
+                    : fmt::format("the first {} of {} stripes", known, stripes);
 }
 
 KeptTable ReadKept(const PageRun& page) {
   KeptTable table;
-  table.reason = "the layout of the table was not kept with this run";
+  table.reason = table.used_reason = "the layout of the table was not kept with this run";
   const collectors::SqlResult found = page.store().Query(
       "SELECT reason, files_count, file_bytes, stripes_count, known_stripes_count, (SELECT "
       "SUM(rows_count) FROM layout_stripe AS s WHERE s.run_id = l.run_id) FROM layout_summary AS l "
@@ -69,28 +90,30 @@ KeptTable ReadKept(const PageRun& page) {
   if (found.rows.empty()) return table;
   const auto& row = found.rows[0];
   if (!TextOf(row[0]).empty()) {
-    table.reason = Printable(TextOf(row[0]), 300);
+    table.reason = table.used_reason = Printable(TextOf(row[0]), 300);
     return table;
   }
+  table.there = true;
   ReadReadSizes(page, &table);
   ReadUsed(page, &table);
+  table.sample = SampleWords(page, IntegerOf(row[3]));
+  table.facts.files = static_cast<uint64_t>(std::max<int64_t>(0, IntegerOf(row[1])));
+  table.facts.bytes = RealOf(row[2]);
+  table.facts.stripes = static_cast<uint64_t>(std::max<int64_t>(0, IntegerOf(row[3])));
   table.whole = IntegerOf(row[3]) == IntegerOf(row[4]) && IntegerOf(row[3]) > 0;
   if (!table.whole) {
     table.reason = fmt::format("{} of {} stripes are known", IntegerOf(row[4]), IntegerOf(row[3]));
     return table;
   }
-  table.facts.files = static_cast<uint64_t>(std::max<int64_t>(0, IntegerOf(row[1])));
-  table.facts.bytes = RealOf(row[2]);
-  table.facts.stripes = static_cast<uint64_t>(IntegerOf(row[3]));
   table.facts.rows = static_cast<uint64_t>(std::max<int64_t>(0, IntegerOf(row[5])));
   return table;
 }
 
 // Figures of which the sheet has a number although a run does not tell it.
 void TakeBack(const KeptTable& table, Sheet* sheet) {
-  const std::set<std::string> of_table = {
-      "all_partitions_bytes", "partition_bytes", "used_partitions_bytes",
-      "partitions_count",     "rows_count",      "stripe_rows_count"};
+  const std::set<std::string> of_files = {"all_partitions_bytes", "partition_bytes",
+                                          "used_partitions_bytes", "partitions_count"};
+  const std::set<std::string> of_stripes = {"rows_count", "stripe_rows_count"};
   const std::set<std::string> of_features = {"stored_dense_features", "stored_sparse_features",
                                              "used_dense_features", "used_sparse_features",
                                              "derived_features"};
@@ -101,14 +124,21 @@ void TakeBack(const KeptTable& table, Sheet* sheet) {
         figure.difference.clear();
         figure.why.clear();
       };
-      if (of_table.contains(figure.key) && !table.whole) unknown(table.reason);
+      if (of_files.contains(figure.key) && !table.there) unknown(table.reason);
+      if (of_stripes.contains(figure.key) && !table.whole) unknown(table.reason);
       if (of_features.contains(figure.key) || figure.key.starts_with("io_")) unknown(kOfStudy);
-      if (figure.key.starts_with("coalesced_") && table.facts.reads.count == 0)
-        unknown(table.reason);
+      const std::string of = table.sample.empty() ? "" : ", of " + table.sample;
+      if (figure.key.starts_with("coalesced_")) {
+        if (table.facts.reads.count == 0) {
+          unknown(table.there ? "the projection reads nothing" : table.reason);
+        } else {
+          figure.told_by += of;
+        }
+      }
       const auto counted = [&](const std::optional<double>& value) {
-        if (!value) return unknown(table.reason);
+        if (!value) return unknown(table.used_reason);
         figure.here = Quantity::Of(*value, Unit::kRatio, Source::kCounter);
-        figure.told_by = "stripe directories, keys of flattened maps";
+        figure.told_by = "stripe directories, keys of flattened maps" + of;
       };
       if (figure.key == "features_used_ratio") counted(table.features_used);
       if (figure.key == "bytes_used_ratio") counted(table.bytes_used);
@@ -155,6 +185,10 @@ struct Headline {
   const char* sentence;
 };
 constexpr Headline kHeadlines[] = {
+    {"dataset",
+     "How large is the table?",
+     {"all_partitions_bytes", "partitions_count"},
+     "The table has {0} in {1} files."},
     {"dataset",
      "How large is the table?",
      {"all_partitions_bytes", "rows_count"},
@@ -210,7 +244,8 @@ std::string LargestClass(const FigurePart& part) {
              : fmt::format("{} of the transforms' CPU is for {}.", Format(most->here), most->name);
 }
 
-Card PartCard(const Sheet& sheet, const FigurePart& part, const analysis::RunView& run) {
+Card PartCard(const Sheet& sheet, const FigurePart& part, const analysis::RunView& run,
+              const std::string& sample) {
   Card card;
   card.question = part.title;
   std::set<std::string> reasons;
@@ -251,6 +286,10 @@ Card PartCard(const Sheet& sheet, const FigurePart& part, const analysis::RunVie
   card.read = {
       "Published values are of the models RM1 to RM3 on other hosts, from studies that print them. "
       "In grey is how far this run is from them, and what of it other figures of the run explain."};
+  if (!sample.empty() && (part.key == "selectivity" || part.key == "reads")) {
+    card.read.push_back(fmt::format(
+        "{} figures are of {}.", part.key == "reads" ? "Joined" : "Features' and bytes'", sample));
+  }
   std::set<std::string> said;
   for (const SheetFigure& figure : part.figures) {
     if (!figure.scaled_by.empty() && said.insert(figure.scaled_by).second)
@@ -348,7 +387,7 @@ std::string CharacterizationAnswer(const PageRun& page, const PageQuery& query) 
     for (const SheetFigure& figure : part.figures)
       figures.push_back(SheetFigureJson(figure, in_file));
     parts.push_back({{"key", part.key},
-                     {"card", CardJson(PartCard(sheet, part, run), page.id())},
+                     {"card", CardJson(PartCard(sheet, part, run, kept.sample), page.id())},
                      {"figures", std::move(figures)}});
   }
   root["parts"] = std::move(parts);

@@ -80,8 +80,10 @@ double PartOf(int64_t part, int64_t whole) {
 std::string PlanAnswer(const PlannedBytes& plan) {
   const double per_stripe = PartOf(plan.reads, plan.known);
   std::string text = fmt::format(
-      "A pass reads {} of the stripes' bytes in {} a stripe",
-      FormatPercent(PartOf(plan.read(), plan.stored)),
+      "A pass reads {} of {} in {} a stripe", FormatPercent(PartOf(plan.read(), plan.stored)),
+      plan.known < plan.stripes
+          ? fmt::format("the bytes of the first {} of {} stripes", plan.known, plan.stripes)
+          : std::string("the stripes' bytes"),
       per_stripe == 1 ? std::string("one read") : fmt::format("{:.3g} reads", per_stripe));
   if (plan.over == 0) return text + ", and wants all of it.";
   const std::string over = FormatPercent(PartOf(plan.over, plan.read()));

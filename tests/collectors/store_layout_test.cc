@@ -14,6 +14,11 @@ TEST_F(Store, LayoutsAreCopiedAndRemovedWithTheirRun) {
   const int64_t run = store.BeginRun(Info("r"));
   LayoutRows layout;
   layout.stripes_count = 3;
+  layout.detailed_stripes_count = 1;
+  layout.stored_features_count = 9;
+  layout.used_features_count = 4;
+  layout.stored_features_bytes = 60;
+  layout.used_features_bytes = 40;
   layout.stripes = {{0, "a.dwrf", 3, 100, 7, 4, 2, 40, 20, 2}};
   layout.streams = {{0, 3, 60, "data", "sparse", "17", 2, 40, 20},
                     {0, 63, 40, "none", "", "", 0, 0, 0}};
@@ -27,8 +32,10 @@ TEST_F(Store, LayoutsAreCopiedAndRemovedWithTheirRun) {
       "BY offset_bytes";
   EXPECT_EQ(Row(streams), "3|data|sparse|17|0\n63|none|||40");
   EXPECT_EQ(Row("SELECT stripes_count, known_stripes_count, stored_bytes, skipped_bytes, "
-                "reads_count, reason IS NULL FROM layout_summary"),
-            "3|1|100|40|2|1");
+                "reads_count, reason IS NULL, detailed_stripes_count, stored_features_count, "
+                "used_features_count, stored_features_bytes, used_features_bytes FROM "
+                "layout_summary"),
+            "3|1|100|40|2|1|1|9|4|60|40");
   store.RemoveRun(run);
   for (const char* view : {"layout_summary", "layout_stripe", "layout_stream", "layout_read"})
     EXPECT_EQ(Row(std::string("SELECT COUNT(*) FROM ") + view), "0") << view;
@@ -77,7 +84,7 @@ TEST_F(Store, ThreadsHaveACourse) {
   batch.processes.push_back({0, 4242, 1, "p", "p", "root", 1, 0, {}, "", {}});
   int64_t id = 0;
   const auto add = [&](const char* metric, const char* unit, const char* cause, double value,
-                       const char* kind = "counter") {
+                       const char* kind = "counter", int64_t start = 0) {
     batch.metrics.push_back({metric, unit, kind, "counter", "", "h"});
     MeasurementRow row;
     row.id = id++;
@@ -87,10 +94,18 @@ TEST_F(Store, ThreadsHaveACourse) {
     row.thread = "decode";
     row.cause = cause;
     batch.totals.push_back({row.id, kSecond, value, value, value, value, {}});
-    batch.intervals.push_back({row.id, 0, kSecond, value});
+    batch.intervals.push_back({row.id, start, kSecond, value});
+    if (metric == std::string("threads_count")) {
+      batch.intervals.push_back({row.id, start + kSecond, kSecond, value + 1});
+    }
+    if (metric == std::string("thread_on_cpu_ns")) {
+      batch.intervals.push_back({row.id, kSecond + 1'000'000, kSecond - 1'000'000, value + 1});
+      batch.intervals.push_back({row.id, 3 * kSecond, kSecond, value + 2});
+    }
     batch.definitions.push_back(std::move(row));
   };
-  add("threads_count", "count", "", 2, "gauge");
+  // Gauges begin a little later than counters.
+  add("threads_count", "count", "", 2, "gauge", 9'000'000);
   add("thread_on_cpu_ns", "ns", "", 300);
   add("thread_runnable_ns", "ns", "", 20);
   add("thread_switches_count", "count", "voluntary", 4);
@@ -98,8 +113,12 @@ TEST_F(Store, ThreadsHaveACourse) {
   add("on_cpu_ns", "ns", "", 999);  // of another source
   store.Append(run, {Interval(0, kSecond)}, batch);
   EXPECT_EQ(Row("SELECT start_ns, duration_ns, pid, thread, threads_count, on_cpu_ns, runnable_ns, "
-                "voluntary_switches_count, involuntary_switches_count FROM thread_interval"),
-            "0|1000000000|4242|decode|2|300|20|4|5");
+                "voluntary_switches_count, involuntary_switches_count FROM thread_interval "
+                "ORDER BY start_ns"),
+            "0|1000000000|4242|decode|2|300|20|4|5\n"
+            "1001000000|999000000|4242|decode|3|301|||\n"
+            "3000000000|1000000000|4242|decode||302|||")
+      << "one row where a counter grew, and no number of what was not measured";
 }
 
 }  // namespace

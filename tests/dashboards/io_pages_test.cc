@@ -35,6 +35,11 @@ collectors::LayoutRows SmallLayout() {
   layout.file_bytes = 2300;
   layout.stripes_count = 2;
   layout.features_count = 1;
+  layout.detailed_stripes_count = 2;
+  layout.stored_features_count = 3;
+  layout.used_features_count = 1;
+  layout.stored_features_bytes = 1800;
+  layout.used_features_bytes = 600;
   for (int64_t stripe = 0; stripe < 2; ++stripe) {
     const int64_t at = 3 + 1000 * stripe;
     layout.stripes.push_back({stripe, "part-0.dwrf", at, 1000, 50, 8, 3, 300, 200, 1});
@@ -84,7 +89,8 @@ class IoPages : public testing::Test {
   }
 
   // Counters of a histogram with two buckets in one: size, latency, requests.
-  void AddRequests(const std::vector<std::array<int64_t, 3>>& cells, const char* cause = "read") {
+  void AddRequests(const std::vector<std::array<int64_t, 3>>& cells, const char* cause = "read",
+                   std::optional<int64_t> operator_id = 0) {
     MeasurementBatch batch;
     batch.metrics.push_back(
         {"block_size_latency_count", "count", "counter", "ebpf", "CAP_BPF", "help"});
@@ -94,7 +100,7 @@ class IoPages : public testing::Test {
       row.id = next++;
       row.metric = "block_size_latency_count";
       row.source = "ebpf";
-      row.operator_id = 0;
+      row.operator_id = operator_id;
       row.subject = "vda";
       row.cause = cause;
       row.bucket = 64 * size_log2 + latency_log2;
@@ -217,6 +223,54 @@ TEST_F(IoPages, RequestsThatWereNotTimedHaveAReason) {
   EXPECT_FALSE(card.contains("answer"));
 }
 
+TEST_F(IoPages, RequestsOfOthersAreNotThoseOfTheRun) {
+  AddRequests({{{12, 17, 300}, {20, 23, 10}}}, "read", std::nullopt);
+  const json answer = Ask("io_latency");
+  EXPECT_EQ(answer["card"]["empty"],
+            "No request of this program was seen at a block device: what it read came from memory "
+            "or over a network. None of the 310 requests that were timed on this machine is one of "
+            "its operators'.");
+  EXPECT_TRUE(answer["histograms"].empty());
+}
+
+TEST_F(IoPages, ASheetOfAFewStripesSaysSo) {
+  collectors::LayoutRows layout = SmallLayout();
+  layout.stripes_count = 24'000;
+  layout.files_count = 100;
+  layout.file_bytes = 5'000'000;
+  // As where streams of one fate are stored as one row.
+  for (auto& piece : layout.streams) piece.feature_key.clear();
+  store_->SetLayout(id_, layout);
+  const json sheet = Ask("characterization");
+  std::map<std::string, json> figures, cards;
+  for (const json& part : sheet["parts"]) {
+    cards[part["key"]] = part["card"];
+    for (const json& each : part["figures"]) figures[each["key"]] = each;
+  }
+  EXPECT_EQ(figures["all_partitions_bytes"]["here"]["value"], 5'000'000);
+  EXPECT_EQ(figures["partitions_count"]["here"]["value"], 100);
+  for (const char* key : {"rows_count", "stripe_rows_count"})
+    EXPECT_EQ(figures[key]["here"]["reason"], "2 of 24000 stripes are known");
+  EXPECT_THAT(cards["dataset"]["answer"].get<std::string>(), HasSubstr("in 100 files."));
+  EXPECT_NEAR(figures["features_used_ratio"]["here"]["value"].get<double>(), 1.0 / 3, 1e-9);
+  for (const char* key : {"features_used_ratio", "bytes_used_ratio", "coalesced_p50_bytes"}) {
+    EXPECT_THAT(figures[key]["told_by"].get<std::string>(),
+                HasSubstr("of the first 2 of 24000 stripes"));
+  }
+  EXPECT_THAT(cards["selectivity"].dump(), HasSubstr("of the first 2 of 24000 stripes"));
+  EXPECT_THAT(Ask("io_layout")["card"]["answer"].get<std::string>(),
+              HasSubstr("of the bytes of the first 2 of 24000 stripes"));
+  layout.stored_features_count = layout.stored_features_bytes = 0;
+  store_->SetLayout(id_, layout);
+  for (const json& part : Ask("characterization")["parts"]) {
+    for (const json& each : part["figures"]) {
+      if (each["key"] == "features_used_ratio") {
+        EXPECT_EQ(each["here"]["reason"], "the table has no flattened map");
+      }
+    }
+  }
+}
+
 TEST_F(IoPages, TheSheetKnowsWhatTheRunTellsAndSaysWhatItDoesNot) {
   const json without = Ask("characterization");
   EXPECT_THAT(without["card"]["answer"].get<std::string>(), testing::EndsWith("."));
@@ -285,11 +339,52 @@ TEST_F(IoPages, StacksOfTwoRunsAreComparedByTheRow) {
   EXPECT_EQ(back["before_seconds"], answer["now_seconds"]);
 }
 
+TEST_F(IoPages, RunsOfOneNameAreToldApart) {
+  const int64_t other = StoreRun(*store_, run_, "io");
+  AddStack(id_, "main;decode", 4);
+  AddStack(other, "main;decode", 2);
+  const json card = Ask("stacks_diff", {{{"with", std::to_string(other)}}, ""})["card"];
+  const std::string name = "io (run " + std::to_string(other) + ")";
+  EXPECT_THAT(card["question"].get<std::string>(), HasSubstr(name));
+  EXPECT_THAT(card["answer"].get<std::string>(), HasSubstr(name));
+}
+
 TEST_F(IoPages, StacksAreComparedWithARunThatIsThere) {
   EXPECT_THROW(Ask("stacks_diff", {{{"with", "999"}}, ""}), Error);
   EXPECT_THROW(Ask("stacks_diff", {{{"with", "1 OR 1"}}, ""}), Error);
   EXPECT_THROW(Ask("stacks_diff", {{{"with", "1"}, {"kind", "x"}}, ""}), Error);
   EXPECT_THAT(Ask("stacks_diff")["card"]["empty"].get<std::string>(), HasSubstr("No stack"));
+}
+
+TEST_F(IoPages, ARateThatFallsAmongFewOrUnlikeRunsCannotBeTold) {
+  const auto add = [&](double slower) {
+    analysis::SimulatedPipeline pipeline = IoPipeline();
+    pipeline.stages[0].operators[0].blocked_s *= slower;
+    StoreRun(*store_, analysis::Record(pipeline, 8, 3), "nightly");
+  };
+  const auto text = [&] {
+    Site site(files_.path(), "headrace", "", {.port = 1});
+    HttpRequest request;
+    request.method = "GET";
+    request.target = "/api/trends";
+    request.headers = {{"host", "127.0.0.1:1"}};
+    return json::parse(site.Answer(request).body)["trends"][0]["text"].get<std::string>();
+  };
+  add(3);
+  add(10);
+  EXPECT_THAT(text(), testing::MatchesRegex(
+                          ".*less than the median of the 2 before it. Cannot tell whether that is "
+                          "a change: it takes 4 runs before it."));
+  add(1);
+  add(3);
+  add(9);
+  EXPECT_THAT(text(), testing::MatchesRegex(
+                          ".*than the median of the 5 before it. Cannot tell whether that is a "
+                          "change: they are .* to .*"));
+  add(200);
+  EXPECT_THAT(text(), testing::MatchesRegex(
+                          ".*in the last run: .* less than the median of the 6 before it."))
+      << "far beyond all that was seen";
 }
 
 TEST_F(IoPages, ARateThatFallsIsSaid) {

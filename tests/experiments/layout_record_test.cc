@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "reader/dwrf/layout_map.h"
@@ -113,6 +114,56 @@ TEST_F(LayoutRecord, ATableOfManyStripesIsKnownByItsFirst) {
   EXPECT_EQ(rows.streams.front().stripe_index, 0);
   EXPECT_EQ(rows.streams.back().stripe_index, 0);
   EXPECT_EQ(ReadLayout(Spec(), [] { return true; }).stripes.size(), 1u);
+}
+
+// What is merged so that a page can draw it must not change what was counted.
+TEST_F(LayoutRecord, FeaturesAreCountedBeforePiecesAreMerged) {
+  const collectors::LayoutRows fine =
+      ReadLayout(Spec(), nullptr, {.longest_ns = kForEver, .most_pieces = SIZE_MAX});
+  const collectors::LayoutRows coarse = ReadLayout(
+      Spec(), nullptr, {.longest_ns = kForEver, .most_pieces = SIZE_MAX, .most_of_first = 10});
+  EXPECT_LT(coarse.streams.size(), fine.streams.size());
+  std::map<std::pair<std::string, std::string>, std::pair<int64_t, int64_t>> features;
+  for (const auto& piece : fine.streams) {
+    if (piece.area != "data" || piece.feature_key.empty()) continue;
+    auto& [stored, wanted] = features[{piece.column_name, piece.feature_key}];
+    stored += piece.stored_bytes;
+    wanted += piece.wanted_bytes;
+  }
+  int64_t used = 0, stored_bytes = 0, used_bytes = 0;
+  for (const auto& [key, bytes] : features) {
+    used += bytes.second > 0;
+    stored_bytes += bytes.first;
+    used_bytes += bytes.second;
+  }
+  ASSERT_GT(used, 0);
+  ASSERT_LT(used, static_cast<int64_t>(features.size()));
+  for (const collectors::LayoutRows* rows : {&fine, &coarse}) {
+    EXPECT_EQ(rows->stored_features_count, static_cast<int64_t>(features.size()));
+    EXPECT_EQ(rows->used_features_count, used);
+    EXPECT_EQ(rows->stored_features_bytes, stored_bytes);
+    EXPECT_EQ(rows->used_features_bytes, used_bytes);
+    EXPECT_EQ(rows->detailed_stripes_count, rows->stripes_count);
+  }
+}
+
+// A file behind the last stripe that is read is not opened where the number of stripes is known.
+TEST_F(LayoutRecord, FilesBeyondTheLimitsAreNotOpened) {
+  const std::string table = folder_ + "/damaged";
+  std::filesystem::create_directory(table);
+  std::filesystem::copy(folder_ + "/table/part-00000.dwrf", table + "/part-00000.dwrf");
+  std::ofstream(table + "/part-00001.dwrf") << "no table";
+  reader::PipelineSpec spec = Spec();
+  spec.table = table;
+  const LayoutLimits limits{.longest_ns = kForEver, .most_stripes = 1};
+  EXPECT_NE(ReadLayout(spec, nullptr, limits).reason, "") << "every file is counted";
+  const collectors::LayoutRows rows = ReadLayout(spec, nullptr, limits, 1234);
+  EXPECT_EQ(rows.reason, "");
+  EXPECT_EQ(rows.stripes.size(), 1u);
+  EXPECT_EQ(rows.stripes_count, 1234);
+  EXPECT_EQ(rows.files_count, 2);
+  EXPECT_EQ(rows.file_bytes,
+            static_cast<int64_t>(std::filesystem::file_size(table + "/part-00000.dwrf")) + 8);
 }
 
 TEST_F(LayoutRecord, AChecksumIsOfAllOfAStripe) {

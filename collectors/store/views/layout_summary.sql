@@ -13,6 +13,12 @@ CREATE VIEW layout_summary AS SELECT
   l.known_stripes_count,  -- of which views layout_stripe has rows, the first ones; what follows is of these
   l.features_count,       -- that the projection names
   l.columns_count,
+  -- Keys of flattened maps, in the stripes that view layout_stream has. NULL: recorded by an earlier version.
+  l.detailed_stripes_count,
+  l.stored_features_count,
+  l.used_features_count,  -- of which some bytes are wanted
+  l.stored_features_bytes,
+  l.used_features_bytes,
   s.stored_bytes,         -- index and data areas
   s.wanted_bytes,         -- of streams that the projection needs
   s.over_read_bytes,      -- in reads, and not wanted
