@@ -27,8 +27,13 @@ void SetProgramName(std::string argv0) {
 std::string DefaultDatabase() {
   const std::string path = EnvironmentValue("HEADRACE_DB");
   if (!path.empty()) return path;
-  const ConfiguredOption* configured = FindConfigured(Configuration(), "", "--db");
-  return configured != nullptr ? configured->values[0] : "./headrace.db";
+  try {
+    const ConfiguredOption* configured = FindConfigured(Configuration(), "", "--db");
+    if (configured != nullptr) return configured->values[0];
+  } catch (const Error&) {
+    // Who applies the file says what is wrong with it; --help works all the same.
+  }
+  return "./headrace.db";
 }
 
 std::optional<Error> ErrorOf(const std::function<void()>& work) {

@@ -117,6 +117,11 @@ OptionCheck OneOf(std::vector<std::string> words) {
 OptionCheck NotNegative() {
   return OptionCheck(std::make_shared<CLI::Validator>(CLI::NonNegativeNumber));
 }
+OptionCheck NotEmpty() {
+  return OptionCheck(std::function<std::string(const std::string&)>([](const std::string& text) {
+    return text.empty() ? std::string("it is empty: leave it out") : std::string();
+  }));
+}
 
 // ---------------------------------------------------------------- an option
 
@@ -291,6 +296,7 @@ void CommandLine::SetDefault(const std::string& name, const std::vector<std::str
     own->add_result(values);
     own->run_callback();
   } catch (const CLI::Error& error) {
+    own->clear();
     throw UsageFault{Explain(*this, error, {})};
   }
   own->clear();
@@ -313,6 +319,30 @@ std::vector<std::string> CommandLine::LongNames() const {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   return names;
+}
+
+bool CommandLine::AsksForHelp(const std::vector<std::string>& words) {
+  try {
+    app_->parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::CallForHelp&) {
+    return true;
+  } catch (const CLI::Error&) {
+  }
+  return false;
+}
+
+std::vector<std::string> CommandLine::ExcludedBy(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const CLI::Option* other : app_->get_option(name)->get_excludes()) {
+    names.push_back(other->get_name());
+  }
+  return names;
+}
+
+bool CommandLine::IsExcluded(const std::string& name) const {
+  const std::vector<std::string> others = ExcludedBy(name);
+  return std::any_of(others.begin(), others.end(),
+                     [&](const std::string& other) { return app_->count(other) > 0; });
 }
 
 bool CommandLine::Parse(const std::vector<std::string>& words) {

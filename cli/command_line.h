@@ -47,6 +47,7 @@ OptionCheck InRange(int64_t least, int64_t most);
 OptionCheck InRange(uint64_t least, uint64_t most);
 OptionCheck OneOf(std::vector<std::string> words);
 OptionCheck NotNegative();
+OptionCheck NotEmpty();  // '' is what a variable that is not set becomes in a script
 
 // One option or flag; the command line owns it. Every call returns the option itself.
 class CommandOption {
@@ -113,6 +114,14 @@ class CommandLine {
   // Before parsing: sets an option as if its default were these values, so that one that is given
   // replaces it. Throws UsageFault for values that the option refuses.
   void SetDefault(const std::string& name, const std::vector<std::string>& values);
+
+  // Before the words are parsed by another command line of the same command: whether they ask for
+  // help. Options that they name count here from then on. Words that are wrong are no fault.
+  bool AsksForHelp(const std::vector<std::string>& words);
+  // After AsksForHelp: whether the words name an option that cannot stand beside this one.
+  bool IsExcluded(const std::string& name) const;
+  // The long names of the options that cannot stand beside this one.
+  std::vector<std::string> ExcludedBy(const std::string& name) const;
 
   // Reads the words into the variables. False where help was asked for and printed. Throws
   // UsageFault with one line that says what is wrong.

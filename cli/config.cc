@@ -43,10 +43,9 @@ void PrintSettingsText(const ConfigurationFile& file) {
   const int width = HelpWidth(dashboards::TerminalWidth(1)) - indent;
   for (const EnvironmentVariable& variable : EnvironmentVariables()) {
     const std::string value = EnvironmentValue(variable.name);
-    const bool secret = std::string(variable.name).starts_with("AWS_");
-    const std::string set = value.empty() ? ""
-                            : secret      ? " [set]"
-                                          : " [now: " + Printable(value) + "]";
+    const std::string set = value.empty()     ? ""
+                            : variable.secret ? " [set]"
+                                              : " [now: " + Printable(value) + "]";
     fmt::print("  {:<{}}  {}\n", variable.name, column,
                Wrapped(variable.meaning + set, width, indent));
   }
@@ -70,10 +69,9 @@ void PrintSettingsJson(const ConfigurationFile& file) {
   }
   for (const EnvironmentVariable& variable : EnvironmentVariables()) {
     const std::string value = EnvironmentValue(variable.name);
-    const bool secret = std::string(variable.name).starts_with("AWS_");
     Json json = {
         {"name", variable.name}, {"meaning", variable.meaning}, {"is_set", !value.empty()}};
-    if (!secret) json["value"] = value.empty() ? Json() : Json(value);
+    if (!variable.secret) json["value"] = value.empty() ? Json() : Json(value);
     environment.push_back(std::move(json));
   }
   const Json out = {
@@ -94,6 +92,7 @@ HR_COMMAND(
        auto json = std::make_shared<bool>(false);
        command_line.AddFlag("--json", *json, "Print one JSON object (schema headrace.config/1)");
        return [json] {
+         RestoreConfigurationVariable();  // to list it as the user has it
          if (*json) {
            PrintSettingsJson(Configuration());
          } else {

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "base/file.h"
 #include "base/toml_depth.h"
@@ -127,6 +128,38 @@ std::string ConfigurationFile::Place(const ConfiguredOption& option) const {
 const ConfigurationFile& Configuration() {
   static const ConfigurationFile file = ReadConfiguration();
   return file;
+}
+
+namespace {
+// $HEADRACE_CONFIG as the user has it, once it is hidden.
+struct UsersVariable {
+  bool hidden = false;
+  std::optional<std::string> value;
+};
+UsersVariable& HiddenVariable() {
+  static UsersVariable variable;
+  return variable;
+}
+}  // namespace
+
+void HideConfiguration() {
+  UsersVariable& variable = HiddenVariable();
+  if (!variable.hidden) {
+    const char* value = std::getenv("HEADRACE_CONFIG");
+    if (value != nullptr) variable.value = value;
+    variable.hidden = true;
+  }
+  setenv("HEADRACE_CONFIG", "", 1);
+}
+
+void RestoreConfigurationVariable() {
+  const UsersVariable& variable = HiddenVariable();
+  if (!variable.hidden) return;
+  if (variable.value) {
+    setenv("HEADRACE_CONFIG", variable.value->c_str(), 1);
+  } else {
+    unsetenv("HEADRACE_CONFIG");
+  }
 }
 
 const ConfiguredOption* FindConfigured(const ConfigurationFile& file, const std::string& command,

@@ -42,6 +42,11 @@ struct ConfigurationFile {
 // no readable file.
 const ConfigurationFile& Configuration();
 
+// From here on no other headrace that this process starts reads the file.
+void HideConfiguration();
+// Gives $HEADRACE_CONFIG back to programs that are not headrace's own, as the user has it.
+void RestoreConfigurationVariable();
+
 // What this file says of the option in this command, the command's own table before the top; null:
 // nothing.
 const ConfiguredOption* FindConfigured(const ConfigurationFile& file, const std::string& command,

@@ -39,6 +39,9 @@ ConfiguredCommand::ConfiguredCommand(const std::string& name, const Command& com
   line_->AddOption("--color", *color_, "Colour the output")
       ->Check(OneOf({"auto", "always", "never"}))
       ->ShowDefault();
+  // Two names of one thing.
+  if (line_->Has("--json") && line_->Has("--format"))
+    line_->Find("--json")->Excludes(line_->Find("--format"));
 }
 
 int ConfiguredCommand::Run(const std::vector<std::string>& words) const {
@@ -50,14 +53,31 @@ int ConfiguredCommand::Run(const std::vector<std::string>& words) const {
   return run_();
 }
 
-void ApplyConfiguration(const std::string& command, CommandLine* line) {
+namespace {
+
+// Whether the command's own table has an option that this one, from the top of the file, cannot
+// stand beside.
+bool TableExcludes(const ConfigurationFile& file, const ConfiguredOption& one,
+                   const std::string& command, const CommandLine& line) {
+  if (!one.command.empty()) return false;
+  const std::vector<std::string> others = line.ExcludedBy(one.option);
+  return std::any_of(others.begin(), others.end(), [&](const std::string& other) {
+    const ConfiguredOption* configured = FindConfigured(file, command, other);
+    return configured != nullptr && !configured->command.empty();
+  });
+}
+
+}  // namespace
+
+void ApplyConfiguration(const std::string& command, const CommandLine& asked, CommandLine* line) {
   const ConfigurationFile& file = Configuration();
-  setenv("HEADRACE_CONFIG", "", 1);
+  HideConfiguration();
   if (file.options.empty()) return;
   CheckNames(file);
   for (const ConfiguredOption& one : file.options) {
     if (!line->Has(one.option) || FindConfigured(file, command, one.option) != &one) continue;
     if (VariableOf(one.option) != nullptr) continue;
+    if (asked.IsExcluded(one.option) || TableExcludes(file, one, command, *line)) continue;
     try {
       line->SetDefault(one.option, one.values);
     } catch (const UsageFault& fault) {
@@ -84,6 +104,10 @@ void CheckOption(const ConfigurationFile& file, const ConfiguredOption& one) {
   } else {
     const ConfiguredCommand command(one.command, *Registry<Command>::Global().Find(one.command));
     options = command.line().LongNames();
+    std::erase_if(options, [](const std::string& name) {  // none to suggest
+      const CommonOptionEntry* entry = CommonOption(name);
+      return entry != nullptr && entry->scope == Scope::kCall;
+    });
   }
   if (std::find(options.begin(), options.end(), one.option) != options.end()) return;
   const std::string nearest = NearestName(one.option, options);

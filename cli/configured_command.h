@@ -30,9 +30,10 @@ class ConfiguredCommand {
 };
 
 // Makes the file's values the defaults of a command's options, but for those that an environment
-// variable decides. From here on no other headrace that this process starts reads the file: it is
-// told everything by options. Throws Error kUsage for a value that the option refuses.
-void ApplyConfiguration(const std::string& command, CommandLine* line);
+// variable decides, and those that cannot stand beside an option that `asked`, which has read the
+// words (AsksForHelp), names. From here on no other headrace that this process starts reads the
+// file: it is told everything by options. Throws Error kUsage for a value that the option refuses.
+void ApplyConfiguration(const std::string& command, const CommandLine& asked, CommandLine* line);
 
 // Throws Error kUsage where the file names a command or an option that is not there, or one that
 // each call has to say (--force).

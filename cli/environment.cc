@@ -22,10 +22,10 @@ const std::vector<EnvironmentVariable>& EnvironmentVariables() {
       {"HEADRACE_BPF_MAP_ENTRIES", "", "Entries of the largest BPF maps, 1 to 65536"},
       {"HEADRACE_BPF_RING_BYTES", "", "Bytes of the ring of BPF events, a power of two from 4096"},
       {"HEADRACE_BPF_VERBOSE", "", "Set: what libbpf says, on standard error"},
-      {"AWS_ACCESS_KEY_ID", "", "With AWS_SECRET_ACCESS_KEY: who asks for s3:// places"},
-      {"AWS_SECRET_ACCESS_KEY", "", "Its secret"},
-      {"AWS_SESSION_TOKEN", "", "The token of a session, with them"},
-      {"OTEL_EXPORTER_OTLP_HEADERS", "", "Headers of export --format otlp --endpoint"},
+      {"AWS_ACCESS_KEY_ID", "", "With AWS_SECRET_ACCESS_KEY: who asks for s3:// places", true},
+      {"AWS_SECRET_ACCESS_KEY", "", "Its secret", true},
+      {"AWS_SESSION_TOKEN", "", "The token of a session, with them", true},
+      {"OTEL_EXPORTER_OTLP_HEADERS", "", "Headers of export --format otlp --endpoint", true},
   };
   return variables;
 }

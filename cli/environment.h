@@ -10,6 +10,7 @@ struct EnvironmentVariable {
   const char* name;
   const char* option;  // it is the default of this option, over the configuration file; "": none
   const char* meaning;
+  bool secret = false;  // its value is never shown
 };
 const std::vector<EnvironmentVariable>& EnvironmentVariables();
 

@@ -72,9 +72,17 @@ int UnknownCommand(const std::string& name) {
 int RunCommand(const std::string& name, const Command& command,
                const std::vector<std::string>& words) {
   // Internal roles are told everything by options.
-  if (command.hidden) setenv("HEADRACE_CONFIG", "", 1);
+  if (command.hidden) HideConfiguration();
+  const ConfiguredCommand asked(name, command);
+  const bool help = asked.line().AsksForHelp(words);
   const ConfiguredCommand configured(name, command);
-  if (!command.hidden) ApplyConfiguration(name, &configured.line());
+  // What explains commands works whatever a configuration file says.
+  const bool explains = help || name == "man" || name == "completion";
+  try {
+    if (!command.hidden) ApplyConfiguration(name, asked.line(), &configured.line());
+  } catch (const Error&) {
+    if (!explains) throw;
+  }
   try {
     return configured.Run(words);
   } catch (const UsageFault& fault) {

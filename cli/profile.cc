@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/common_options.h"
+#include "cli/configuration.h"
 #include "cli/import_hook.h"
 #include "cli/verdict.h"
 #include "collectors/child.h"
@@ -187,6 +188,7 @@ int ProfileCommand(ProfileOptions& options, const std::vector<std::string>& comm
   recorder.program = Printable(command[0].substr(command[0].rfind('/') + 1), 60);
   options.measure.SetEnvironment();  // the child's is this process's
   if (!options.no_hook) SetImportHook();
+  RestoreConfigurationVariable();  // the command may be headrace, with the user's file
   collectors::Child child = collectors::Child::Start(command);
   recorder.pid = child.pid();
   recorder.held = true;

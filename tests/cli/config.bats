@@ -67,6 +67,48 @@ TOML
   HEADRACE_CONFIG= "$HEADRACE" config | grep -q "^configuration file: none"
 }
 
+@test "headrace config shows no secret, and the file as the user names it" {
+  printf 'color = "never"\n' > own.toml
+  export HEADRACE_CONFIG=own.toml OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer s3cret"
+  for json in "" --json; do
+    "$HEADRACE" config $json > out
+    ! grep -q s3cret out || { cat out; false; }
+    grep -A3 HEADRACE_CONFIG out | tr -d '\n' | grep -q own.toml || { cat out; false; }
+  done
+  jq -e '.environment[] | select(.name == "OTEL_EXPORTER_OTLP_HEADERS") | .is_set and (has("value") | not)' out
+}
+
+@test "what says how to mend the file works with a fault in it" {
+  config <<< $'[run]\nlevel = 99'
+  "$HEADRACE" run --help | grep -q -- --level
+  config <<< 'db = ['
+  "$HEADRACE" run --help | grep -q -- --level
+  "$HEADRACE" man run > /dev/null
+  "$HEADRACE" completion bash > /dev/null
+  run "$HEADRACE" runs
+  one_line_error 2 "config.toml:"
+}
+
+@test "an option of the line drops one of the file that it cannot stand beside" {
+  take_recorded
+  config <<< 'json = true'
+  [ "$("$HEADRACE" query --format csv 'SELECT 1 AS one' | tail -n 1)" = 1 ]
+  "$HEADRACE" query 'SELECT 1 AS one' | jq -e .
+  config <<< $'json = true\n[query]\nformat = "csv"'
+  [ "$("$HEADRACE" query 'SELECT 1 AS one' | tail -n 1)" = 1 ]
+  HEADRACE_CONFIG= run "$HEADRACE" query --json --format csv 'SELECT 1'
+  one_line_error 2 "--json"
+}
+
+@test "a program that is profiled has the user's HEADRACE_CONFIG" {
+  unset HEADRACE_CONFIG
+  "$HEADRACE" profile --quiet -- sh -c 'echo "${HEADRACE_CONFIG-none}"' > out
+  [ "$(cat out)" = none ] || { cat out; false; }
+  printf 'color = "never"\n' > own.toml
+  HEADRACE_CONFIG=own.toml "$HEADRACE" profile --quiet -- sh -c 'echo "$HEADRACE_CONFIG"' > out
+  [ "$(cat out)" = own.toml ] || { cat out; false; }
+}
+
 @test "~ in a value is the home folder" {
   config <<< 'db = "~/home.db"'
   unset HEADRACE_DB
@@ -86,6 +128,7 @@ said() {
   said "config.toml:2: there is no command 'rnu'; did you mean 'run'" <<< $'[rnu]\nlevel = 1'
   said "config.toml:2: there is no command 'collect'" <<< $'[collect]\nkeep = 1'
   said "config.toml:2: headrace run has no option 'levle'; did you mean 'level'" <<< $'[run]\nlevle = 1'
+  said "config.toml:2: headrace run has no option 'helf'; 'headrace run --help' lists them" <<< $'[run]\nhelf = true'
   said "config.toml:2: --force is for each call to say; remove it here" <<< $'[generate]\nforce = true'
   said "config.toml:2: .*'x' is not a whole number.*headrace runs --help" <<< $'[runs]\nsince = "1d"\nall = "x"' || true
   said "config.toml:1:[0-9]+: 'db' is not a text, a number, true or false" <<< 'db = 2020-01-01'
