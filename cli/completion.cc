@@ -15,6 +15,7 @@
 #include "cli/command_line.h"
 #include "cli/configured_command.h"
 #include "collectors/store/store.h"
+#include "workloads/spec.h"
 
 namespace headrace::cli {
 namespace {
@@ -35,6 +36,24 @@ std::vector<std::string> Shells() {
 void AddOnce(const OptionDescription& option, std::vector<OptionDescription>* out) {
   const auto same = [&](const auto& other) { return other.names == option.names; };
   if (std::none_of(out->begin(), out->end(), same)) out->push_back(option);
+}
+
+constexpr const char* kWorkload = "WORKLOAD";  // a model's name, or a file
+
+// Gives arguments whose words their command line does not check those words.
+void AddWords(std::vector<CommandDescription>* commands) {
+  std::vector<std::string> models, names;
+  for (const auto& [model, text] : workloads::BuiltInModels()) models.push_back(model);
+  for (const CommandDescription& command : *commands) names.push_back(CommandWord(command));
+  for (CommandDescription& command : *commands) {
+    for (OptionDescription& option : command.options) {
+      if (!option.positional) continue;
+      if (option.names[0] == "COMMAND") option.choices = names;
+      if (option.names[0] != "workload") continue;
+      option.choices = models;
+      option.value = kWorkload;
+    }
+  }
 }
 
 // Nothing is said where there is no database: a shell that asks is in the middle of a line.
@@ -78,6 +97,7 @@ int Complete(const CompletionOptions& options) {
   for (const auto& [name, command] : Registry<Command>::Global().entries()) {
     if (!command.hidden) commands.push_back(ConfiguredCommand(name, command).line().Describe());
   }
+  AddWords(&commands);
   if (!options.into.empty()) {
     InstallAll(options.into, commands);
     return 0;
@@ -112,7 +132,8 @@ HR_COMMAND(
 }  // namespace
 
 Completed CompletedBy(const OptionDescription& option) {
-  if (!option.choices.empty()) return Completed::kWords;
+  if (!option.choices.empty())
+    return option.value == kWorkload ? Completed::kWordsAndFiles : Completed::kWords;
   const std::string& what =
       option.positional && option.value == "TEXT" ? option.names[0] : option.value;
   for (const char* name : {"FILE", "PIPELINE", "TABLE", "PLACE"}) {
@@ -156,8 +177,9 @@ std::string SingleQuoted(const std::string& text) {
 }
 
 std::string Short(const std::string& help) {
-  const size_t end = std::min(help.find(": "), help.find("; "));
-  return help.substr(0, std::min(end, help.size()));
+  constexpr size_t kMost = 70;  // columns
+  const std::string first = help.substr(0, help.find("; "));
+  return first.size() <= kMost ? first : first.substr(0, first.find(": "));
 }
 
 }  // namespace headrace::cli

@@ -22,7 +22,15 @@ struct CompletionShell {
       ::headrace::Registry<::headrace::cli::CompletionShell>::Global().Add(name, __VA_ARGS__)
 
 // What a shell offers for the value of an option or argument.
-enum class Completed : uint8_t { kNothing, kWords, kFiles, kFolders, kRuns, kRunsAndFiles };
+enum class Completed : uint8_t {
+  kNothing,
+  kWords,
+  kFiles,
+  kFolders,
+  kRuns,
+  kRunsAndFiles,
+  kWordsAndFiles
+};
 Completed CompletedBy(const OptionDescription& option);
 
 // "run" of "headrace run".
@@ -36,7 +44,7 @@ std::vector<OptionDescription> AllArguments(const CommandDescription& command);
 // `text` in single quotes of sh.
 std::string SingleQuoted(const std::string& text);
 
-// The first sentence of a help text, for lists beside other words.
+// What a help text says first, for lists beside other words.
 std::string Short(const std::string& help);
 
 // Prints the names and ids of the newest runs of the default database, one a line.

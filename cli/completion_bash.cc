@@ -50,6 +50,9 @@ std::string BashOffer(const OptionDescription& option) {
       return "_headrace_runs";
     case Completed::kRunsAndFiles:
       return "_headrace_files; _headrace_runs";
+    case Completed::kWordsAndFiles:
+      return fmt::format("_headrace_files; _headrace_words {}",
+                         SingleQuoted(fmt::format("{}", fmt::join(option.choices, " "))));
     case Completed::kNothing:
       return ":";
   }

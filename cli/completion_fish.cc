@@ -31,6 +31,8 @@ std::string FishOffer(const OptionDescription& option) {
       return "-a " + runs;
     case Completed::kRunsAndFiles:
       return "-F -a " + runs;
+    case Completed::kWordsAndFiles:
+      return "-F -a " + FishQuoted(fmt::format("{}", fmt::join(option.choices, " ")));
     case Completed::kNothing:
       return "";
   }

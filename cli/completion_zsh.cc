@@ -29,6 +29,8 @@ std::string ZshOffer(const OptionDescription& option) {
       return "_headrace_runs";
     case Completed::kRunsAndFiles:
       return "_headrace_sides";
+    case Completed::kWordsAndFiles:
+      return fmt::format("{{compadd {}; _files}}", fmt::join(option.choices, " "));
     case Completed::kNothing:
       return " ";
   }

@@ -33,7 +33,8 @@ struct InspectOptions {
 // Of a folder, its files in a list; what only one file can answer is refused.
 int InspectFolder(const InspectOptions& options, const std::vector<std::string>& files) {
   if (options.streams || options.verify)
-    throw Error(ExitCode::kUsage, "is a table of several files", options.file,
+    throw Error(ExitCode::kUsage, files.size() == 1 ? "is a table" : "is a table of several files",
+                options.file,
                 fmt::format("{} looks at one file: {}", options.streams ? "--streams" : "--verify",
                             ShellWord(files[0])));
   return InspectTable(options.file, files, options.source, experiments::OpenWithKeys(options.keys),

@@ -103,6 +103,7 @@ void PrintTableText(const std::string& place, const std::vector<InspectedFile>& 
                file.other_columns ? ", OTHER COLUMNS than the first file" : "");
   }
   std::fflush(stdout);
+  if (sums.damaged + sums.differ > 0) return;  // layout takes whole tables only
   fmt::print(stderr, "next: {} layout {}\n", ShellWord(ProgramName()), ShellWord(place));
 }
 

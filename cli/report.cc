@@ -94,14 +94,13 @@ int RunOnPart(const ReportOptions& options) {
   view.program = ShellWord(ProgramName());
   view.database_option = DatabaseOption(options.database);
   view.core_hour_price = options.core_hour_price;
-  CutToPart(options.part, &view);
+  const PartBounds bounds = CutToPart(options.part, &view);
   const analysis::Statements statements = analysis::MakeStatements(view);
-  dashboards::Report report = ReportOfPart(options.part, view, statements);
+  const dashboards::Report report = ReportOfPart(bounds, view, statements, options.sections);
   const int code = static_cast<int>(report.decided ? ExitCode::kOk : ExitCode::kInconclusive);
   PageOutput page = options.page;
   page.first_only = !options.full && options.sections.empty() && page.file.empty();
   page.pager = !options.no_pager;
-  if (!options.sections.empty()) report = dashboards::OnlySections(report, options.sections);
   WritePage(page, report, [&] { return dashboards::RenderJson(report, view); });
   return code;
 }
@@ -173,10 +172,14 @@ HR_COMMAND(
        command_line
            .AddFlag("--open", options->open, "Write the page as HTML and show it in the browser")
            ->Excludes(full);
-       command_line.AddOption("--since", options->part.since,
-                              "Report only what was recorded from this time of the run on: 10s");
-       command_line.AddOption("--until", options->part.until,
-                              "Report only what was recorded up to this time of the run");
+       command_line
+           .AddOption("--since", options->part.since,
+                      "Report only what was recorded from this time of the run on: 10s")
+           ->Check(NotEmpty());
+       command_line
+           .AddOption("--until", options->part.until,
+                      "Report only what was recorded up to this time of the run")
+           ->Check(NotEmpty());
        command_line.AddFlag("--no-pager", options->no_pager,
                             "Do not show what is longer than the screen through $PAGER");
        AddFormatOptions(&command_line, &options->page,

@@ -1,6 +1,8 @@
 // A part of a run, reported as a run of its own: `report --since 10s --until 20s`.
 #pragma once
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "analysis/advice/statements.h"
 #include "analysis/run/run_view.h"
@@ -10,16 +12,26 @@ namespace headrace::cli {
 
 struct RunPart {
   std::string since, until;  // times of the run as users write them ("10s"); "": its start, its end
+  // Whether all of the run is meant.
   bool whole() const { return since.empty() && until.empty(); }
 };
 
-// `view` becomes the part: the windows that lie wholly between the two times. Throws Error kUsage
-// for what is no time, or an empty range; kInconclusive for a run without windows there.
-void CutToPart(const RunPart& part, analysis::RunView* view);
+// Where a part begins and ends, since the run began.
+struct PartBounds {
+  int64_t start_ns = 0, end_ns = 0;
+};
+
+// `view` becomes the part: the windows that lie wholly between the two times. Returns where the
+// first begins and the last ends. Throws Error kUsage for what is no time, or an empty range;
+// kInconclusive for a run without windows there.
+PartBounds CutToPart(const RunPart& part, analysis::RunView* view);
 
 // The report of such a view, without the sections whose figures were recorded for the whole run
-// only; its first page says which part it is about.
-dashboards::Report ReportOfPart(const RunPart& part, const analysis::RunView& view,
-                                const analysis::Statements& statements);
+// only; with only those of `sections`, unless it is empty. Its title, its first page and its facts
+// say which part it is about. Throws Error kUsage where a section is of whole runs only, and as
+// OnlySections.
+dashboards::Report ReportOfPart(const PartBounds& bounds, const analysis::RunView& view,
+                                const analysis::Statements& statements,
+                                const std::vector<std::string>& sections);
 
 }  // namespace headrace::cli

@@ -70,7 +70,14 @@ std::string Started(int64_t realtime_ns) {
   return text;
 }
 
-// What the report of a run says, in a few words.
+// Rows per second over the whole run; nothing where no consumer recorded steps.
+std::optional<double> RateOf(const std::vector<collectors::SqlValue>& row) {
+  const auto rows = NumberOf(row[kRows]), wall = NumberOf(row[kWall]);
+  if (!rows || !wall || *wall <= 0) return std::nullopt;
+  return *rows * 1e9 / *wall;
+}
+
+// What the report of a run says, in a few words; the rate is RateOf.
 struct ShortVerdict {
   std::string waited = "-", limit = "-", rate = "-";
 };
@@ -88,8 +95,6 @@ ShortVerdict VerdictOf(const std::string& database, int64_t run_id) {
         if (fact.key == "limit.name" && text != nullptr) out.limit = Printable(*text);
         if (quantity == nullptr || !quantity->available()) continue;
         if (fact.key == "stall_ratio") out.waited = FormatPercent(quantity->value());
-        if (fact.key == "observed.rows_per_second")
-          out.rate = FormatRate(quantity->value(), "rows");
       }
     }
     if (out.limit == "-" && report.first.badge == "NO VERDICT") out.limit = "no verdict";
@@ -193,6 +198,7 @@ void PrintRunList(const std::string& database, const RunFilter& filter, size_t m
     ShortVerdict verdict;
     verdict.limit = state;
     if (state != "recording") verdict = VerdictOf(database, IntegerOf(row[kRunId]));
+    if (const auto rate = RateOf(row)) verdict.rate = FormatRate(*rate, "rows");
     std::string tags = Printable(TextOf(row[kTags]));
     if (state != "complete" && state != "recording") tags = "(" + state + ") " + tags;
     PrintLine(layout, std::to_string(IntegerOf(row[kRunId])), Printable(TextOf(row[kName])),
@@ -213,10 +219,9 @@ std::string RunListJson(const std::string& database, const RunFilter& filter) {
     const auto integer = [&](RunColumn column) {
       return NumberOf(row[column]) ? Json(IntegerOf(row[column])) : Json();
     };
-    const auto rows = NumberOf(row[kRows]), wall = NumberOf(row[kWall]),
-               wait = NumberOf(row[kWait]), compute = NumberOf(row[kCompute]);
+    const auto wait = NumberOf(row[kWait]), compute = NumberOf(row[kCompute]);
     Json rate, waited;  // null: no consumer recorded steps
-    if (rows && wall && *wall > 0) rate = *rows * 1e9 / *wall;
+    if (const auto known = RateOf(row)) rate = *known;
     if (wait && compute && *wait + *compute > 0) waited = *wait / (*wait + *compute);
     list.push_back({{"run_id", IntegerOf(row[kRunId])},
                     {"name", TextOf(row[kName])},
@@ -241,8 +246,13 @@ int64_t ParseWhen(const std::string& text, const std::string& option) {
     std::tm tm{};
     tm.tm_isdst = -1;
     const char* end = strptime(text.c_str(), format, &tm);
-    if (end != nullptr && *end == '\0')
-      return static_cast<int64_t>(std::mktime(&tm)) * 1'000'000'000;
+    if (end == nullptr || *end != '\0') continue;
+    std::tm date = tm;
+    timegm(&date);  // makes the 3rd of March of a 31st of February
+    if (date.tm_mday != tm.tm_mday)
+      throw Error(ExitCode::kUsage, "'" + Printable(text, 60) + "' is a day that its month lacks",
+                  option, "try 7d, 12h, 2026-11-25");
+    return static_cast<int64_t>(std::mktime(&tm)) * 1'000'000'000;
   }
   char* end = nullptr;
   const double days = std::strtod(text.c_str(), &end);

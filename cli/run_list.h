@@ -14,9 +14,9 @@ struct RunFilter {
 };
 
 // Prints the newest runs, at most `most` lines, oldest first, for a terminal of `width` columns:
-// with each the share of time that its trainer waited, what limited it and its rate, as its report
-// says. The runs of a comparison are one line unless `unfold`. Lines appear as they are known. What
-// was left out is said on standard error. Throws Error as ReadStore.
+// with each the share of time that its trainer waited and what limited it, as its report says, and
+// its rate over the whole run. The runs of a comparison are one line unless `unfold`. Lines appear
+// as they are known. What was left out is said on standard error. Throws Error as ReadStore.
 void PrintRunList(const std::string& database, const RunFilter& filter, size_t most, bool unfold,
                   int width);
 

@@ -97,10 +97,13 @@ HR_COMMAND(
            .AddOption("--find", options->find,
                       "List runs with this in their name, tags, program, pipeline or number")
            ->TypeName("WORD");
-       command_line.AddOption("--since", options->since,
-                              "Leave out runs that began before: 7d, 12h, 2026-11-25");
-       command_line.AddOption("--until", options->until,
-                              "Leave out runs that began at this time or later");
+       command_line
+           .AddOption("--since", options->since,
+                      "Leave out runs that began before: 7d, 12h, 2026-11-25")
+           ->Check(NotEmpty());
+       command_line
+           .AddOption("--until", options->until, "Leave out runs that began at this time or later")
+           ->Check(NotEmpty());
        command_line.AddFlag("--all", options->all,
                             "List all runs, and each run of a comparison, not the newest 25 lines");
        command_line.AddOption("--db", options->database, "Use this database")

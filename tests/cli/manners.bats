@@ -81,6 +81,15 @@ PY
     run "$HEADRACE" runs --since "$bad x"
     one_line_error 2 "neither a time ago nor a date"
   done
+  run "$HEADRACE" runs --since 2026-02-31
+  one_line_error 2 "'2026-02-31' is a day that its month lacks"
+  "$HEADRACE" runs --until '2024-02-29 10:00' 2> /dev/null
+  run "$HEADRACE" runs --since ''
+  one_line_error 2 "--since: it is empty"
+  # One quantity in both forms.
+  rate=$("$HEADRACE" runs --json | jq '.runs[0].rows_per_second')
+  shown=$("$HEADRACE" runs | grep -oE '[0-9.]+ rows/s' | cut -d ' ' -f 1)
+  awk -v a="$rate" -v b="$shown" 'BEGIN { exit !(b > 0 && a / b < 1.01 && b / a < 1.01) }'
 }
 
 @test "runs: those of a comparison are one line, with its verdict" {
@@ -133,6 +142,10 @@ PY
   echo "$output"
   [ "$status" -eq 5 ]
   [[ "$output" == *"part-00001.dwrf"*"OTHER COLUMNS than the first file"* ]]
+  run "$HEADRACE" inspect table
+  ! grep -q "next:" <<< "$output" || false
+  run "$HEADRACE" inspect other --verify
+  one_line_error 2 "other: is a table; --verify looks at one file: other/part-00000.dwrf"
   run "$HEADRACE" inspect table --verify
   one_line_error 2 "table: is a table of several files; --verify looks at one file: table/part-00000.dwrf"
   mkdir none
@@ -173,6 +186,8 @@ try headrace report --format ''
 try headrace report f
 try headrace runs t
 try headrace plan --emit d
+try headrace generate r
+try headrace man repo
 try headrace profile -- pyth
 SH
   run bash try.sh
@@ -183,13 +198,15 @@ SH
   [ "${lines[3]}" = first ]
   [[ "${lines[4]}" == *tag* ]]
   [ "${lines[5]}" = dataloader ]
+  [ "${lines[6]}" = "rm1 rm2 rm3" ]
+  [ "${lines[7]}" = report ]
 }
 
 @test "fish and zsh take their scripts" {
   "$HEADRACE" completion fish > headrace.fish
   "$HEADRACE" completion zsh > _headrace
   grep -q "__fish_seen_subcommand_from run' -s d -l duration -x" headrace.fish
-  grep -q "'(-d --duration)'{-d,--duration}'\[Run this long\]:DURATION: '" _headrace
+  grep -q "'(-d --duration)'{-d,--duration}'\[Run this long[^]]*\]:DURATION: '" _headrace
   run "$HEADRACE" completion tcsh
   [ "$status" -eq 2 ]
   run "$HEADRACE" completion
@@ -205,7 +222,19 @@ SH
 @test "report of a part of a run: its windows alone, and it says so" {
   take_recorded
   "$HEADRACE" report first --until 1500ms > page || [ $? -eq 4 ]
-  grep -q "about a part of the run: from its start to 1500ms" page
+  grep -qE "about a part of the run: from 0 .* to [0-9.]+ m?s" page
+  for form in text md; do
+    "$HEADRACE" report first --until 1500ms operators --format $form > page || [ $? -eq 4 ]
+    head -n 3 page | tr '\n' ' ' | grep -qE "a part of it: from .* to [0-9.]+ m?s" || { cat page; false; }
+  done
+  "$HEADRACE" report first --until 1500ms operators --json > page || [ $? -eq 4 ]
+  jq -e '.part | .start_seconds >= 0 and .end_seconds > .start_seconds and .end_seconds <= 1.5' page
+  run "$HEADRACE" report first --until 1500ms bytes
+  one_line_error 2 "bytes is of whole runs; leave out --since and --until"
+  run "$HEADRACE" report first --since 1000ms --until 1001ms
+  one_line_error 4 "no window .* lies wholly between these times; --since [0-9]+ms --until [0-9]+ms"
+  "$HEADRACE" report first $(grep -oE -- '--since [0-9]+ms --until [0-9]+ms' <<< "$output") > page || [ $? -eq 4 ]
+  grep -q "a part of it" page
   "$HEADRACE" report first --since 500ms --json > part.json || [ $? -eq 4 ]
   "$HEADRACE" report first --json > whole.json || [ $? -eq 4 ]
   [ "$(jq -s '.[0].run.duration_seconds < .[1].run.duration_seconds' part.json whole.json)" = true ]
