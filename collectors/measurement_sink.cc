@@ -42,7 +42,7 @@ struct MeasurementSink::Series {
   double pending = 0;  // sum of this Read
   std::optional<double> running_ratio;
   int64_t last_ns = 0;        // when it was read last
-  int64_t grown_from_ns = 0;  // counters: the read before the first growth since the last Take
+  int64_t grown_from_ns = 0;  // counters: since when what grew since the last Take may have grown
   int64_t first_ns = 0;       // gauges: how long its first value stands for
   // Counters: total = base + last - origin.
   double base = 0, last = 0, taken = 0;
@@ -78,8 +78,13 @@ struct MeasurementSink::State {
   std::vector<std::pair<const StackKey, Stack>*> touched_stacks;
   std::set<const Metric*> listed;  // metrics the store has
   std::map<std::string, int> probes;
-  std::vector<int64_t> read_ns;  // by probe: when it was read last
-  int64_t before_ns = 0;         // when the probe that is read now was read before
+  // By probe: the end of the last window in which it was read, and whether it was in this one.
+  struct ProbeRead {
+    int64_t window_end_ns = 0;
+    bool now = false;
+  };
+  std::vector<ProbeRead> reads;
+  int64_t before_ns = 0;  // until when the probe that is read now had told of before
   std::map<std::pair<int, std::string>, Loss> losses;  // by probe and what
   std::map<std::string, int64_t> refused;              // by the limits
   size_t stack_bytes = 0, courses = 0, thread_courses = 0;
@@ -96,9 +101,10 @@ MeasurementSink::~MeasurementSink() = default;
 void MeasurementSink::BeginRead(const std::string& probe, int64_t now_ns) {
   State& s = *state_;
   s.probe = s.probes.emplace(probe, static_cast<int>(s.probes.size())).first->second;
-  s.read_ns.resize(s.probes.size(), now_ns);
-  s.before_ns = s.read_ns[static_cast<size_t>(s.probe)];
-  s.read_ns[static_cast<size_t>(s.probe)] = now_ns;
+  s.reads.resize(s.probes.size(), {s.taken_ns, false});
+  State::ProbeRead& read = s.reads[static_cast<size_t>(s.probe)];
+  read.now = true;
+  s.before_ns = read.window_end_ns;
   s.now_ns = now_ns;
   s.read++;
   s.touched.clear();
@@ -205,6 +211,7 @@ void MeasurementSink::EndRead() {
 }
 
 void MeasurementSink::MarkStart() {
+  for (State::ProbeRead& read : state_->reads) read.now = false;
   for (auto& [key, series] : state_->series) {
     if (key.metric->kind != probes::MetricKind::kCounter) continue;
     series.origin = series.base + series.last;
@@ -226,8 +233,10 @@ MeasurementBatch MeasurementSink::Take(int64_t now_ns, bool fine, bool last) {
     const bool counter = key.metric->kind == probes::MetricKind::kCounter;
     if (series.id < 0) {
       const bool nothing = counter && series.base + series.last == series.origin;
-      if (nothing && !(key.labels == Labels()))
-        continue;  // of all its labels, this counted nothing
+      if (nothing && !(key.labels == Labels())) {
+        series.dirty = false;  // of all its labels, this counted nothing
+        continue;
+      }
       std::optional<int64_t> operator_id;
       if (key.labels.operator_index) {
         operator_id = names_.operator_id(key.labels.pid, *key.labels.operator_index);
@@ -279,9 +288,8 @@ MeasurementBatch MeasurementSink::Take(int64_t now_ns, bool fine, bool last) {
                   : series.recent_sum / static_cast<double>(std::max<int64_t>(1, series.recent));
       // A probe that is read seldom tells of growth since it was read before.
       const int64_t from_ns = counter ? std::min(s.taken_ns, series.grown_from_ns) : s.taken_ns;
-      const int64_t to_ns = counter && from_ns < s.taken_ns ? series.last_ns : now_ns;
-      if ((!counter || value != 0) && to_ns > from_ns) {
-        batch.intervals.push_back({series.id, from_ns, to_ns - from_ns, value});
+      if (!counter || value != 0) {
+        batch.intervals.push_back({series.id, from_ns, now_ns - from_ns, value});
       }
     }
     batch.totals.push_back(total);
@@ -311,6 +319,9 @@ MeasurementBatch MeasurementSink::Take(int64_t now_ns, bool fine, bool last) {
       held.dirty = false;
       batch.stacks.push_back(std::move(row));
     }
+  }
+  for (State::ProbeRead& read : s.reads) {
+    if (read.now) read = {now_ns, false};
   }
   s.taken_ns = now_ns;
   return batch;

@@ -362,8 +362,10 @@ void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
   constexpr int64_t kShortestNs = 500'000'000, kMostSlices = 300;
   int64_t slice_ns = std::max(kShortestNs, view->run.duration_ns / kMostSlices);
   database.Each(
-      "SELECT MAX(duration_ns) AS longest_ns FROM measurement_interval WHERE run_id = ?1", id,
-      [&](const ViewRow& row) { slice_ns = std::max(slice_ns, row.Number("longest_ns")); });
+      fmt::format("SELECT MAX(duration_ns) AS longest_ns FROM measurement_interval WHERE run_id = "
+                  "?1 AND metric IN {}",
+                  kMetrics),
+      id, [&](const ViewRow& row) { slice_ns = std::max(slice_ns, row.Number("longest_ns")); });
   view->course_slice_ns = slice_ns;
   database.Each(
       fmt::format("SELECT start_ns / {} AS slice, metric, process_id, thread, subject, "

@@ -59,26 +59,32 @@ TEST(MeasurementSink, CountersHaveTotalsAndGrowth) {
 
 TEST(MeasurementSink, GrowthOfASeldomReadProbeIsOfTheTimeSinceItsLastReading) {
   MeasurementSink sink(Names());
-  const auto take = [&](int64_t second) { return sink.Take(second * kSecond, true, false); };
-  Read(&sink, 0, Of("probe_read_ns", 0));
-  Read(&sink, 0, Of("probe_read_ns", 0), "seldom");
+  constexpr int64_t kReadNs = 5'000'000;  // reading takes so long before what was read is taken
+  const auto read = [&](int64_t second, double value, const char* subject, const char* probe) {
+    Read(&sink, second * kSecond - kReadNs, Of("probe_read_ns", value, subject), probe);
+  };
+  Read(&sink, 0, Of("probe_read_ns", 0), "often");
+  Read(&sink, 0, Of("probe_read_ns", 0, "x"), "seldom");
+  Read(&sink, 0, Of("probe_read_ns", 0, "late"), "often late");
   sink.MarkStart();
+  // Read every third second: it grows by 5 a second, but tells nothing of the second three.
+  const std::map<int64_t, double> seldom = {{3, 15}, {6, 15}, {9, 45}};
   for (int64_t second = 1; second <= 9; ++second) {
-    Read(&sink, second * kSecond, Of("probe_read_ns", 10.0 * static_cast<double>(second)));
-    if (second % 3 == 0 && second != 6) {  // at 3 s and 9 s, and at 6 s without growth
-      Read(&sink, second * kSecond, Of("probe_read_ns", 5.0 * static_cast<double>(second), "x"),
-           "seldom");
-    } else if (second == 6) {
-      Read(&sink, second * kSecond, Of("probe_read_ns", 15, "x"), "seldom");
-    }
-    const MeasurementBatch batch = take(second);
-    ASSERT_EQ(batch.intervals.size(), second % 3 == 0 && second != 6 ? 2u : 1u) << second;
+    read(second, 1.0 * static_cast<double>(second), "", "often");
+    read(second, second < 5 ? 0 : 100, "late", "often late");
+    if (seldom.contains(second)) read(second, seldom.at(second), "x", "seldom");
+    const MeasurementBatch batch = sink.Take(second * kSecond, true, false);
     for (const auto& row : batch.intervals) {
-      const bool seldom = row.value > 10;
-      EXPECT_EQ(row.duration_ns, (seldom ? 3 : 1) * kSecond) << second;
+      SCOPED_TRACE(second);
       EXPECT_EQ(row.start_ns + row.duration_ns, second * kSecond);
-      EXPECT_EQ(row.value, !seldom ? 10 : second == 3 ? 15 : 30);
+      const bool is_seldom = row.value > 10 && row.value < 100;
+      EXPECT_EQ(row.duration_ns, (is_seldom ? 3 : 1) * kSecond) << row.value;
+      if (row.value == 100) {
+        EXPECT_EQ(second, 5) << "not spread over the time without any";
+      }
     }
+    const size_t expected = 1 + (second == 3 || second == 9) + (second == 5);
+    EXPECT_EQ(batch.intervals.size(), expected) << second;
   }
 }
 
