@@ -34,6 +34,7 @@ struct ConsumeOptions {
   std::string address, step_time = "0", rank = "0/1", row_log, join_timeout = "10min";
   uint32_t producers = 1, queue = 2;
   reader::CheckpointOptions checkpoint;
+  const CommandLine* command_line = nullptr;
   bool spin = false, checksum = false, json = false, quiet = false, shared_memory = false;
 };
 
@@ -138,12 +139,21 @@ int ConsumeJob(const ConsumeOptions& options) {
       [&] { return job.bytes(); });
 }
 
+// Options that would do nothing are refused.
+void RefuseGiven(const ConsumeOptions& options, std::initializer_list<const char*> names,
+                 const char* what, const char* fix) {
+  for (const char* name : names)
+    if (options.command_line->Count(name) > 0) throw Error(ExitCode::kUsage, what, name, fix);
+}
+
 int Consume(const ConsumeOptions& options) {
-  if (options.address.starts_with(kServicePrefix)) return ConsumeJob(options);
-  if (!options.checkpoint.path.empty() || options.shared_memory)
-    throw Error(ExitCode::kUsage, "is for a rank of a job",
-                options.shared_memory ? "--shared-memory" : "--checkpoint",
-                "give service:JOB as the address");
+  if (options.address.starts_with(kServicePrefix)) {
+    RefuseGiven(options, {"--producers"}, "is not for a rank of a job",
+                "leave it out: the dispatcher knows the workers");
+    return ConsumeJob(options);
+  }
+  RefuseGiven(options, {"--rank", "--shared-memory", "--join-timeout", "--checkpoint"},
+              "is for a rank of a job", "give service:JOB as the address");
   reader::ReceiveOptions receive;
   receive.from =
       reader::ParseDeliveryAddress(options.address, std::filesystem::current_path().string());
@@ -178,6 +188,7 @@ HR_COMMAND(
      .next = "headrace run PIPELINE --set delivery.to=ADDRESS",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<ConsumeOptions>();
+       options->command_line = &command_line;
        command_line
            .AddOption("ADDRESS", options->address,
                       "Listen there: unix:PATH, or shm:PATH for a ring in shared memory; or be a "

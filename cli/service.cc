@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -118,7 +119,7 @@ int RunDispatcher(const ServiceOptions& options, uint32_t workers) {
 int RunWorkerCommand(const ServiceOptions& options) {
   experiments::InstallInterruptHandler();
   reader::service::WorkerProcessOptions given;
-  given.folder = reader::service::JobFolder(options.job);
+  given.folder = reader::service::MakeJobFolder(options.job);
   given.interrupted = [] { return experiments::Interrupted(); };
   given.note = [&](const std::string& text) { SayService(options, text); };
   reader::service::RunWorker(given);
@@ -130,7 +131,7 @@ std::string AskDispatcher(const ServiceOptions& options, const std::string& verb
                           const std::string& argument = "") {
   namespace service = reader::service;
   constexpr int64_t kAnswerNs = 10'000'000'000;
-  const std::string folder = service::JobFolder(options.job);
+  const std::string folder = service::FindJobFolder(options.job);
   const auto connection = service::ControlConnection::Connect(service::DispatcherSocket(folder));
   if (!connection)
     throw Error(ExitCode::kFailure, "has no dispatcher here", options.job,
@@ -159,11 +160,21 @@ void PrintRanks(const nlohmann::json& status) {
                Printable(rank["host"].get<std::string>(), 80),
                rank["connected"].get<bool>() ? "" : ", not connected");
     if (!rank["delivered_rows_count"].is_null())
-      fmt::print(": {} rows delivered", rank["delivered_rows_count"].get<uint64_t>());
+      fmt::print(": {} rows delivered by this process",
+                 rank["delivered_rows_count"].get<uint64_t>());
     if (!rank["stall_ratio"].is_null())
       fmt::print(", waits {} of its time", FormatPercent(rank["stall_ratio"].get<double>()));
     fmt::print("\n");
   }
+}
+
+void CheckWorkerNumber(const std::string& text) {
+  uint64_t worker = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, worker);
+  if (error == std::errc() && stop == end) return;
+  throw Error(ExitCode::kUsage, "is not the number of a worker", text,
+              "give one that headrace service status says");
 }
 
 int PrintStatus(const ServiceOptions& options) {
@@ -210,6 +221,7 @@ int Service(const ServiceOptions& options) {
   if (options.run_worker->Parsed()) return RunWorkerCommand(options);
   if (options.status->Parsed()) return PrintStatus(options);
   if (options.drain->Parsed()) {
+    CheckWorkerNumber(options.worker);
     AskDispatcher(options, "drain", options.worker);
     SayService(options, "worker " + options.worker + " ends once its splits are done");
     return 0;
@@ -235,7 +247,8 @@ void AddJobOptions(CommandLine* command_line, ServiceOptions* options) {
       ->ShowDefault();
   command_line
       ->AddOption("--mode", options->mode,
-                  "Give every rank as many rows as the others, or more to those that take more")
+                  "Give every rank as many rows as the others, or more to those that take more; "
+                  "either way a rank that takes nothing stops the others after a while")
       ->Check(OneOf({"lockstep", "independent"}))
       ->ShowDefault();
   command_line->AddOption("--set", options->set, "Change a setting: decode.parallelism=2")
@@ -255,7 +268,7 @@ HR_COMMAND(
          "  headrace service dispatcher rm1/pipeline.toml --job ctr # without workers; then:\n"
          "  headrace service worker ctr                          # as many as wanted\n",
      .exit_codes = "0 all rows delivered, 1 ended before or no dispatcher, 2 usage, 5 a table that "
-                   "cannot be read, 130 interrupted",
+                   "cannot be read, 6 a folder that others can write, 130 interrupted",
      .next = "headrace consume service:JOB --rank R/N",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<ServiceOptions>();
@@ -289,7 +302,7 @@ HR_COMMAND(
        options->drain->AddOption("WORKER", options->worker, "Its number, as status says it")
            ->TypeName("WORKER")
            ->Required();
-       options->end = subcommand("end", "ends the dispatcher of a job and its workers");
+       options->end = subcommand("end", "ends a job: its dispatcher, workers and ranks");
        job(options->end);
        return [options] { return Service(*options); };
      }});

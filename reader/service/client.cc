@@ -137,7 +137,7 @@ std::optional<Report> Client::TakeReport() {
   report.admitted = std::exchange(unreported_, {});
   report.delivered_rows = rows_;
   report.delivered_batches = batches_;
-  report.has_ended = has_ended_;
+  report.has_ended = is_finished_ ? 2 : has_ended_ ? 1 : 0;
   return report;
 }
 

@@ -53,6 +53,8 @@ class Client {
   Admission Admit(Term term, std::span<const RowSpan> rows);
   // The consumer's step for rows that were admitted has returned.
   void Delivered(std::span<const RowSpan> rows, uint64_t batch_rows);
+  // has_ended(), and all that was admitted is delivered and kept: reports say so from now on.
+  void Finish() { is_finished_ = true; }
 
   // What was admitted since the last one; nothing while there is no term to report to. It must be
   // sent on the connection of the last Join.
@@ -90,7 +92,7 @@ class Client {
   std::optional<DeliveryLedger> admitted_, delivered_;
   std::vector<RowSpan> unreported_;
   uint64_t rows_ = 0, batches_ = 0;
-  bool has_ended_ = false, may_leave_ = false;
+  bool has_ended_ = false, may_leave_ = false, is_finished_ = false;
   Refused end_;
 };
 

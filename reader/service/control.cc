@@ -12,12 +12,14 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace headrace::reader::service {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
+constexpr int64_t kAcceptAgainNs = 100'000'000;  // after descriptors ran out
 // A peer that does not read so much is disconnected: it comes again and is told anew.
 constexpr uint64_t kMostUnsent = uint64_t{512} << 20;
 
@@ -37,6 +39,8 @@ int UnixSocket(const std::string& path) {
   return fd;
 }
 
+}  // namespace
+
 bool Listens(const std::string& path) {
   const sockaddr_un name = NameOf(path);
   const int probe = UnixSocket(path);
@@ -45,8 +49,6 @@ bool Listens(const std::string& path) {
   close(probe);
   return listens;
 }
-
-}  // namespace
 
 ControlConnection::ControlConnection(int fd) : fd_(fd) {}
 
@@ -148,7 +150,7 @@ ControlServer::~ControlServer() {
 }
 
 std::vector<ControlServer::Event> ControlServer::Wait(int timeout_ms) {
-  std::vector<pollfd> polled = {{fd_, POLLIN, 0}};
+  std::vector<pollfd> polled = {{MonotonicNs() < accept_ns_ ? -1 : fd_, POLLIN, 0}};
   std::vector<uint64_t> ids = {0};
   for (const auto& [id, peer] : peers_) {
     polled.push_back(
@@ -173,7 +175,11 @@ std::vector<ControlServer::Event> ControlServer::Wait(int timeout_ms) {
   }
   if (polled[0].revents != 0) {
     const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0) peers_.emplace(++last_peer_, std::make_unique<ControlConnection>(fd));
+    if (fd >= 0) {
+      peers_.emplace(++last_peer_, std::make_unique<ControlConnection>(fd));
+    } else if (errno != EAGAIN && errno != EINTR) {
+      accept_ns_ = MonotonicNs() + kAcceptAgainNs;  // whoever waits there would wake every poll
+    }
   }
   return events;
 }

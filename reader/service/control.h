@@ -13,6 +13,9 @@
 
 namespace headrace::reader::service {
 
+// Whether somebody listens at this Unix socket, or might.
+bool Listens(const std::string& path);
+
 // One thread.
 class ControlConnection {
  public:
@@ -63,6 +66,7 @@ class ControlServer {
     std::vector<Message> messages;
     bool is_gone = false;  // after these
   };
+  // While there are no descriptors left nobody new is let in, for a moment each time.
   std::vector<Event> Wait(int timeout_ms);
   void Send(uint64_t peer, const Message& message);  // nothing when it is gone
 
@@ -72,6 +76,7 @@ class ControlServer {
   uint64_t device_ = 0, inode_ = 0;  // of the socket's file
   std::map<uint64_t, std::unique_ptr<ControlConnection>> peers_;
   uint64_t last_peer_ = 0;
+  int64_t accept_ns_ = 0;  // not before
 };
 
 }  // namespace headrace::reader::service

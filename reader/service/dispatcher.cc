@@ -95,6 +95,7 @@ void Dispatcher::On(uint64_t peer, const Join& join, int64_t now_ns, Out* out) {
 void Dispatcher::EndTerm(const std::vector<uint64_t>& again, Out* out) {
   board_.reset();
   is_ended_ = false;
+  done_.clear();
   for (auto& [peer, worker] : workers_) worker.wants = 0;
   for (const uint64_t peer : again) {
     clients_.erase(peer);
@@ -155,6 +156,7 @@ void Dispatcher::On(uint64_t peer, const Report& report, int64_t now_ns, Out* ou
   if (report.instance != job_.members().at(*rank).instance) return;
   board_->Admitted(report.admitted, now_ns);
   if (!report.admitted.empty()) failures_ = 0;
+  if (report.has_ended >= 2) done_.insert(*rank);
   EndIfComplete(out);
   DismissRanks(out);
   EndDrained(out);
@@ -172,6 +174,7 @@ void Dispatcher::EndIfComplete(Out* out) {
 void Dispatcher::DismissRanks(Out* out) {
   if (!is_ended_) return;
   for (const auto& [rank, member] : job_.members()) {
+    if (done_.contains(rank)) continue;  // it may have gone
     const auto said = clients_.find(member.peer);
     if (said == clients_.end() || said->second.has_ended == 0) return;
   }
@@ -251,7 +254,8 @@ void Dispatcher::Lose(uint64_t peer, int64_t now_ns, Out* out) {
 std::vector<Addressed> Dispatcher::Gone(uint64_t peer, int64_t now_ns) {
   Out out;
   clients_.erase(peer);
-  job_.Gone(peer);
+  if (job_.Gone(peer))
+    for (const auto& [client, report] : clients_) out.push_back({client, Waiting{job_.Missing()}});
   Lose(peer, now_ns, &out);
   return out;
 }
@@ -286,12 +290,19 @@ void Dispatcher::EndDrained(Out* out) {
   }
 }
 
+std::vector<Addressed> Dispatcher::Part(const Refused& why) const {
+  Out out;
+  for (const auto& [peer, report] : clients_) out.push_back({peer, why});
+  for (const auto& [peer, worker] : workers_) out.push_back({peer, Bye{}});
+  return out;
+}
+
 DispatcherStatus Dispatcher::status() const {
   DispatcherStatus status;
   status.term = job_.term();
   status.generation = job_.generation();
   status.is_running = board_.has_value();
-  status.is_complete = is_ended_;
+  status.is_complete = is_complete();
   status.rows = rows_;
   status.left_rows = board_ ? board_->left_rows() : rows_;
   status.leased_again = board_ ? board_->leased_again() : 0;

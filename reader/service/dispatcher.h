@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,7 @@ struct RankStatus {
 struct DispatcherStatus {
   Term term = 0;
   uint64_t generation = 0;
-  bool is_running = false, is_complete = false;
+  bool is_running = false, is_complete = false;  // the latter: every rank has delivered its rows
   uint64_t rows = 0, left_rows = 0;  // of all epochs; the latter is unknown (= rows) until it runs
   uint64_t leased_again = 0, workers_lost = 0;
   std::vector<RankStatus> ranks;
@@ -69,8 +70,12 @@ class Dispatcher {
   bool Drain(uint64_t peer, std::vector<Addressed>* out);
 
   DispatcherStatus status() const;
-  // All rows are admitted and all clients have gone: nothing is left to do.
-  bool is_over() const { return is_ended_ && clients_.empty(); }
+  // All rows are admitted, every rank has said that its own are delivered, and all have gone:
+  // nothing is left to do. A rank that went without saying so died, and will come again.
+  bool is_over() const { return is_complete() && clients_.empty(); }
+  // Ends whatever is left: what to tell ranks, which is `why`, and workers.
+  std::vector<Addressed> Part(const Refused& why) const;
+  bool has_peers() const { return !clients_.empty() || !workers_.empty(); }
   // The job cannot go on, for example because its table cannot be read.
   const std::optional<Refused>& failure() const { return failure_; }
 
@@ -94,6 +99,7 @@ class Dispatcher {
   template <typename M>
   void On(uint64_t peer, const M& message, int64_t now_ns, Out* out);  // not for a dispatcher
 
+  bool is_complete() const { return is_ended_ && done_.size() == options_.job.ranks; }
   void BeginTerm(Out* out);
   void EndTerm(const std::vector<uint64_t>& again, Out* out);
   void TellStarted(uint32_t rank, Out* out) const;
@@ -109,6 +115,7 @@ class Dispatcher {
   std::optional<SplitBoard> board_;  // while a term runs
   std::map<uint64_t, Worker> workers_;
   std::map<uint64_t, Report> clients_;  // connections of members, with what they last said
+  std::set<uint32_t> done_;             // ranks that delivered all that they got in this term
   uint64_t last_served_ = 0;            // worker: the next one is first
   uint64_t rows_ = 0, workers_lost_ = 0;
   uint32_t failures_ = 0;

@@ -1,7 +1,7 @@
 #include "reader/service/dispatcher_process.h"
 
+#include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -65,7 +65,9 @@ struct DispatcherProcess::State {
   explicit State(DispatcherProcessOptions given)
       : options(std::move(given)),
         dispatcher(OptionsOf(options)),
-        server(DispatcherSocket(options.folder)) {}
+        server(DispatcherSocket(options.folder)) {
+    RemoveDeadSockets(options.folder);
+  }
 
   bool Interrupted() const { return options.interrupted && options.interrupted(); }
   void Send(std::vector<Addressed>&& messages) {
@@ -102,19 +104,22 @@ Answer DispatcherProcess::State::Obey(const Command& command) {
     return {0, ""};
   }
   if (command.verb != "drain") return {usage, "this dispatcher knows no such command"};
-  const uint64_t worker = std::strtoull(command.argument.c_str(), nullptr, 10);
+  uint64_t worker = 0;
+  const char* const end = command.argument.data() + command.argument.size();
+  const auto [stop, error] = std::from_chars(command.argument.data(), end, worker);
   std::vector<Addressed> out;
-  if (!dispatcher.Drain(worker, &out)) return {usage, "there is no such worker"};
+  if (error != std::errc() || stop != end || !dispatcher.Drain(worker, &out))
+    return {usage, "there is no such worker"};
   Send(std::move(out));
   return {0, ""};
 }
 
 // Says that it is over, and waits a moment for those who listen.
 void DispatcherProcess::State::Part() {
-  const DispatcherStatus status = dispatcher.status();
-  for (const WorkerStatus& worker : status.workers) server.Send(worker.peer, Bye{});
+  Send(dispatcher.Part({static_cast<uint32_t>(ExitCode::kFailure), "the job was ended",
+                        "start it and all its ranks again, each from its checkpoint"}));
   const int64_t until = MonotonicNs() + kPartingNs;
-  while (!dispatcher.status().workers.empty() && MonotonicNs() < until)
+  while (dispatcher.has_peers() && MonotonicNs() < until)
     for (const auto& event : server.Wait(kWaitMs))
       if (event.is_gone) dispatcher.Gone(event.peer, MonotonicNs());
 }

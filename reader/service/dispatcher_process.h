@@ -31,7 +31,8 @@ class DispatcherProcess {
   ~DispatcherProcess();
 
   // Returns when all rows were delivered and all clients have gone; false when it was interrupted,
-  // or told to end, before. Throws Error when the job cannot go on.
+  // or told to end, before: then the ranks are told that the job was ended. Throws Error when the
+  // job cannot go on.
   bool Run();
 
  private:

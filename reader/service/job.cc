@@ -141,9 +141,16 @@ Job::Joined Job::Enter(uint64_t peer, const Join& join, DeliveryLedger state, Jo
   return result;
 }
 
-void Job::Gone(uint64_t peer) {
-  for (auto& [rank, member] : members_)
-    if (member.peer == peer) member.peer = 0;
+bool Job::Gone(uint64_t peer) {
+  const auto member = std::find_if(members_.begin(), members_.end(),
+                                   [&](const auto& one) { return one.second.peer == peer; });
+  if (member == members_.end()) return false;
+  if (is_running_) {
+    member->second.peer = 0;
+    return false;
+  }
+  members_.erase(member);
+  return true;
 }
 
 std::vector<uint32_t> Job::Missing() const {

@@ -60,8 +60,9 @@ class Job {
   // Throws Error kUsage or kBadData when this Join can belong to no group of this job: of another
   // table, another number of ranks, a damaged state.
   Joined Handle(uint64_t peer, const Join& join);
-  // The connection ended. Its rank keeps its place until it joins again.
-  void Gone(uint64_t peer);
+  // The connection ended. While the job runs its rank keeps its place until it joins again; before,
+  // it is forgotten, for it may be dead: then true.
+  bool Gone(uint64_t peer);
 
   bool is_running() const { return is_running_; }
   Term term() const { return term_; }

@@ -1,17 +1,20 @@
 #include "reader/service/job_folder.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/error.h"
 #include "reader/pipeline/batching.h"
 #include "reader/pipeline/operator.h"
+#include "reader/service/control.h"
 
 namespace headrace::reader::service {
 namespace {
@@ -26,13 +29,32 @@ bool IsJobName(const std::string& job) {
          });
 }
 
-void MakePrivateFolder(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) throw ErrnoError(errno, "make", path);
+// False when it is not there.
+bool CheckPrivateFolder(const std::string& path) {
   struct stat status = {};
-  if (lstat(path.c_str(), &status) != 0) throw ErrnoError(errno, "look at", path);
+  if (lstat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT) return false;
+    throw ErrnoError(errno, "look at", path);
+  }
   if (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 022) != 0)
     throw Error(ExitCode::kPrivilege, "is not a folder that only this user can write", path,
-                "remove it, or give --job a path");
+                "remove it, or give the job another folder");
+  return true;
+}
+
+void MakePrivateFolder(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) throw ErrnoError(errno, "make", path);
+  CheckPrivateFolder(path);
+}
+
+// A name that is too long would be cut.
+void CheckRoomForSockets(const std::string& folder) {
+  constexpr size_t kMostPath = 107, kLongestName = sizeof("/rank-65535-4194304") - 1;
+  if (folder.size() + kLongestName <= kMostPath) return;
+  throw Error(ExitCode::kUsage,
+              fmt::format("the path of a job's folder has at most {} bytes, not {}",
+                          kMostPath - kLongestName, folder.size()),
+              folder, "choose a shorter one, such as /tmp/NAME");
 }
 
 void Refuse(const PipelineSpec& spec, bool is_so, const char* what, const char* fix) {
@@ -53,9 +75,33 @@ std::string JobFolder(const std::string& job) {
 
 std::string MakeJobFolder(const std::string& job) {
   const std::string folder = JobFolder(job);
+  CheckRoomForSockets(folder);
   if (job.find('/') == std::string::npos) MakePrivateFolder(fs::path(folder).parent_path());
   MakePrivateFolder(folder);
   return folder;
+}
+
+std::string FindJobFolder(const std::string& job) {
+  const std::string folder = JobFolder(job);
+  CheckRoomForSockets(folder);
+  if (job.find('/') == std::string::npos) CheckPrivateFolder(fs::path(folder).parent_path());
+  CheckPrivateFolder(folder);
+  return folder;
+}
+
+void RemoveDeadSockets(const std::string& folder) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string path = entry.path().string(), name = entry.path().filename().string();
+    unsigned rank = 0;
+    int pid = 0, length = 0;
+    if (std::sscanf(name.c_str(), "rank-%5u-%9d%n", &rank, &pid, &length) != 2 ||
+        static_cast<size_t>(length) != name.size() || pid <= 0 || !entry.is_socket(ignored))
+      continue;
+    // Of a process that lives nobody needs to ask; one in another container seems to be dead.
+    if (kill(pid, 0) == 0 || errno != ESRCH || Listens(path)) continue;
+    unlink(path.c_str());
+  }
 }
 
 std::string DispatcherSocket(const std::string& folder) { return folder + "/dispatcher"; }

@@ -77,7 +77,8 @@ struct Report {
   std::vector<RowSpan> admitted;
   uint64_t delivered_rows = 0, delivered_batches = 0;  // by this process
   uint64_t wait_ns = 0, compute_ns = 0;
-  uint32_t has_ended = 0;  // 1: Ended was heard
+  // 1: Ended was heard. 2: and all that was admitted is delivered and kept: it needs nothing more.
+  uint32_t has_ended = 0;
 };
 
 // Dispatcher -> client: all rows of all epochs are admitted by the ranks. Bye follows once all of

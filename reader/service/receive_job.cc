@@ -34,6 +34,7 @@ namespace {
 constexpr auto kLookAgain = std::chrono::milliseconds(50);
 constexpr int64_t kLongestWaitNs = 10'000'000'000;  // the longest wait for other ranks to know
 constexpr int kPollMs = 50;                         // between reports
+constexpr int64_t kLastWordNs = 1'000'000'000;  // the longest wait for the dispatcher to hear it
 
 }  // namespace
 
@@ -54,10 +55,12 @@ struct ReceiveJob::State {
   bool MayLeave();
   void CheckJoining();
   bool TalkTo(ControlConnection* connection);
+  void SayFinished(ControlConnection* connection);
   void Hear(const Message& message);
   bool Admit(TensorBatch&& unit);
   void Deliver(TensorBatch&& batch, int64_t wait_begin);
   void Save();
+  void SaveInterrupted();
   std::optional<TensorBatch> NextUnit(int64_t* wait_begin);
 
   const ReceiveJobOptions options;
@@ -68,7 +71,8 @@ struct ReceiveJob::State {
   StopSignal stop;
   Wakeup wakeup;  // of the control thread
   std::atomic<uint64_t> bytes{0}, repeated{0};
-  std::atomic<bool> is_done{false};  // all is delivered
+  std::atomic<bool> is_done{false};      // nothing is consumed any more
+  std::atomic<bool> is_finished{false};  // all is delivered, and saved
   std::atomic<int64_t> done_ns{0};
 
   mutable std::mutex mutex;  // guards the following
@@ -79,6 +83,7 @@ struct ReceiveJob::State {
   PipelineProgress progress;
   std::vector<uint32_t> missing;  // ranks, as the dispatcher last said
   int64_t joining_ns = 0;
+  bool has_said_finished = false;      // on this connection; the control thread alone
   std::optional<Rebatcher> rebatcher;  // once the job has started; the consumer's thread alone
   uint64_t since_save = 0;
 };
@@ -168,7 +173,7 @@ void ReceiveJob::State::Control() {
           std::this_thread::sleep_for(kLookAgain);
           continue;
         }
-        has_noted = false;
+        has_noted = has_said_finished = false;
         std::lock_guard lock(mutex);
         connection->Send(client->Connected());
       }
@@ -178,10 +183,22 @@ void ReceiveJob::State::Control() {
         has_noted = true;
       }
     }
+    if (connection && is_finished) SayFinished(connection.get());
   } catch (...) {
     Fail(std::current_exception());
   }
   changed.notify_all();
+}
+
+// The dispatcher takes a rank that goes without a word for one that died.
+void ReceiveJob::State::SayFinished(ControlConnection* connection) {
+  const int64_t until = MonotonicNs() + kLastWordNs;
+  try {
+    while ((!has_said_finished || connection->unsent_bytes() > 0) && MonotonicNs() < until)
+      if (!TalkTo(connection)) return;
+  } catch (const Error&) {
+    // What it has to say comes too late: this rank's part is done.
+  }
 }
 
 // One turn; false when the connection has ended.
@@ -202,6 +219,7 @@ bool ReceiveJob::State::TalkTo(ControlConnection* connection) {
   if (auto report = client->TakeReport()) {
     report->wait_ns = progress.wait_ns;
     report->compute_ns = progress.compute_ns;
+    has_said_finished |= report->has_ended >= 2;
     connection->Send(*report);
   }
   return true;
@@ -321,11 +339,19 @@ void ReceiveJob::State::Consume() {
   while (auto unit = NextUnit(&wait_begin)) {
     if (unit->spans.empty()) continue;
     rebatcher->Add(std::move(*unit), deliver);
-    if (Stopped()) return;
+    if (Stopped()) return SaveInterrupted();
   }
-  if (Stopped()) return;
-  if (rebatcher) rebatcher->Finish(deliver);
-  if (!Stopped() && !options.checkpoint.path.empty()) Save();
+  if (!Stopped() && rebatcher) rebatcher->Finish(deliver);
+  if (Stopped()) return SaveInterrupted();
+  if (!options.checkpoint.path.empty()) Save();
+  std::lock_guard lock(mutex);
+  client->Finish();
+  is_finished = true;
+}
+
+// Nothing was cut short: what was delivered and the consumer's state belong together.
+void ReceiveJob::State::SaveInterrupted() {
+  if (!stop.stopped() && !options.checkpoint.path.empty()) Save();
 }
 
 void ReceiveJob::State::Deliver(TensorBatch&& batch, int64_t wait_begin) {
@@ -342,7 +368,7 @@ void ReceiveJob::State::Deliver(TensorBatch&& batch, int64_t wait_begin) {
     const uint64_t in = element.bytes;
     consumer->Step(std::move(element), &stop);
     scope.Done(rows, in, 0);
-    if (Stopped()) return;  // its step was cut short
+    if (stop.stopped()) return;  // its step was cut short
   }
   const int64_t done = MonotonicNs();
   if (rows > 0)
@@ -364,7 +390,8 @@ void ReceiveJob::State::Save() {
   Checkpoint save;
   {
     std::lock_guard lock(mutex);
-    if (!client->has_started()) return;
+    // Its place may be another process's, and the file with it.
+    if (!client->has_started() || client->state() == Client::State::kOver) return;
     save = client->Save(consumer->SaveState());
   }
   WriteCheckpoint(options.checkpoint.path, save);

@@ -36,8 +36,9 @@ class ReceiveJob {
   ~ReceiveJob();
 
   // Returns when all rows of the job are admitted by its ranks and this rank's delivered, or when
-  // interrupted. Throws Error kFailure when another process takes this rank's place, or the ranks
-  // begin again; otherwise what the dispatcher or the consumer says. Call once.
+  // interrupted: then the checkpoint has what was delivered. Throws Error kFailure when another
+  // process takes this rank's place, or the ranks begin again; otherwise what the dispatcher or the
+  // consumer says. Call once.
   void Run();
 
   PipelineProgress progress() const;  // fraction below 0: what other ranks have is not known

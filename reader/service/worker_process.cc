@@ -118,7 +118,7 @@ class WorkerLoop {
     try {
       while (!IsOver()) Turn();
     } catch (const Error& error) {
-      if (connection_ && error.code() != ExitCode::kInterrupted)
+      if (connection_ && error.code() != ExitCode::kInterrupted && !is_of_another_job_)
         connection_->Send(Failed{static_cast<uint32_t>(error.code()), error.what()});
       throw;
     }
@@ -186,6 +186,7 @@ class WorkerLoop {
       Open(*session);
     } else if (session->text != session_.text || session->settings != session_.settings ||
                session->fingerprint != session_.fingerprint) {
+      is_of_another_job_ = true;  // nothing is wrong with the job: it leaves, and says no Failed
       throw Error(ExitCode::kFailure, "the job has another pipeline now", session->path,
                   "start this worker again");
     }
@@ -276,7 +277,7 @@ class WorkerLoop {
   std::exception_ptr pipeline_error_;  // once ended
   std::atomic<bool> pipeline_ended_{false};
   int64_t alive_ns_ = 0;
-  bool has_noted_ = false;
+  bool has_noted_ = false, is_of_another_job_ = false;
 };
 
 }  // namespace

@@ -174,3 +174,106 @@ state_is() { [ "$(service_status | jq -r .state)" = "$1" ]; }
   [ "$code" -eq 130 ]
   for pid in $pids; do [ ! -d "/proc/$pid" ]; done
 }
+
+# One worker makes all 2000 rows long before the rank has stepped over them.
+@test "a job is not complete while a rank that was killed has rows to deliver" {
+  start up service up t/pipeline.toml --job "$JOB" --workers 1 --set pipeline.batch_rows=200
+  consume="consume service:$JOB --queue 64 --checkpoint $DIR/c --checkpoint-every 1 --resume --checksum --json"
+  start rank $consume --step-time 2s
+  until_true '[ "$(service_status | jq .left_rows_count)" = 0 ] && [ -s "$DIR/c" ]'
+  kill -9 "$rank"
+  wait "$rank" || true
+  until_true '[ "$(service_status | jq ".ranks[0].connected")" = false ]'
+  sleep 0.5
+  [ -d "/proc/$up" ]
+  state_is running
+  start rank $consume
+  wait "$rank"
+  [ "$(consumed "$DIR/rank.out")" = "$(cat want)" ]
+  wait "$up"
+  grep -q "is complete" "$DIR/up.err"
+}
+
+@test "workers of an earlier job leave the next one alone" {
+  start first service dispatcher t/pipeline.toml --job "$JOB" --set pipeline.batch_rows=50 --set source.epochs=1000
+  for worker in one two three; do start $worker service worker "$JOB"; done
+  start rank consume "service:$JOB" -q
+  until_true '[ "$(service_status | jq "[.workers[] | select(.sent_units_count > 0)] | length")" = 3 ]'
+  kill -9 "$rank" "$first"
+  wait "$rank" "$first" || true
+  touch "$JOB/rank-0-$rank.kept"
+  [ -S "$JOB/rank-0-$rank" ]
+  start up service up t/pipeline.toml --job "$JOB" --set pipeline.batch_rows=20
+  until_true state_is\ waiting
+  [ ! -e "$JOB/rank-0-$rank" ] # the dispatcher removed what a dead rank left
+  [ -e "$JOB/rank-0-$rank.kept" ]
+  start rank consume "service:$JOB" --checksum --json
+  for worker in "$one" "$two" "$three"; do
+    code=0
+    wait "$worker" || code=$?
+    [ "$code" -eq 1 ]
+  done
+  grep -q "the job has another pipeline now" "$DIR/one.err"
+  wait "$rank"
+  [ "$(consumed "$DIR/rank.out")" = "$(cat want)" ]
+  wait "$up"
+}
+
+@test "ranks are told that their job was ended, on demand and by Ctrl-C" {
+  for way in end interrupt; do
+    start up service up t/pipeline.toml --job "$JOB" --set pipeline.batch_rows=20
+    start rank consume "service:$JOB" --step-time 50ms -q
+    until_true '[ "$(service_status | jq ".ranks[0].delivered_rows_count")" -gt 0 ]'
+    if [ $way = end ]; then "$HEADRACE" service end "$JOB"; else kill -INT "$up"; fi
+    code=0
+    wait "$rank" || code=$?
+    [ "$code" -eq 1 ]
+    grep -q "the job was ended" "$DIR/rank.err"
+    wait "$up" || true
+  done
+}
+
+@test "a rank that is interrupted saves what it delivered" {
+  start up service up t/pipeline.toml --job "$JOB" --set pipeline.batch_rows=20
+  consume="consume service:$JOB --checkpoint $DIR/c --checkpoint-every 100000 --resume --checksum --json"
+  start rank $consume --step-time 20ms
+  until_true '[ "$(service_status | jq ".ranks[0].delivered_rows_count")" -gt 200 ]'
+  [ ! -e "$DIR/c" ]
+  kill -INT "$rank"
+  code=0
+  wait "$rank" || code=$?
+  [ "$code" -eq 130 ]
+  delivered=$(jq .rows_count "$DIR/rank.out")
+  start rank $consume
+  wait "$rank"
+  [ "$(consumed "$DIR/rank.out")" = "$(cat want)" ]
+  [ "$(($(jq .rows_count "$DIR/rank.out") + delivered))" -eq 2000 ]
+  wait "$up"
+}
+
+@test "options that would do nothing, bad worker numbers and bad folders are refused" {
+  run "$HEADRACE" consume "unix:$DIR/socket" --rank 0/1
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"--rank"*"is for a rank of a job"* ]]
+  run "$HEADRACE" consume "service:$JOB" --producers 2
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"--producers"* ]]
+  run "$HEADRACE" service drain "$JOB" 1x
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"1x"*"is not the number of a worker"* ]]
+  mkdir "$DIR/open"
+  chmod 777 "$DIR/open"
+  for command in "service worker $DIR/open" "service status $DIR/open" "service drain $DIR/open 1" "service end $DIR/open" \
+    "service up t/pipeline.toml --job $DIR/open" "consume service:$DIR/open"; do
+    run "$HEADRACE" $command
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"only this user can write"* ]]
+  done
+  long=/tmp/$(printf '%090d' 0)
+  for command in "service worker $long" "service status $long" "service up t/pipeline.toml --job $long" "consume service:$long"; do
+    run "$HEADRACE" $command
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"at most 88 bytes"* ]]
+    [ ! -e "$long" ]
+  done
+}

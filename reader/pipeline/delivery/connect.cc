@@ -25,7 +25,13 @@ constexpr int64_t kHelloNs = 1'000'000'000;
 sockaddr_un SocketName(const std::string& path) {
   sockaddr_un name = {};
   name.sun_family = AF_UNIX;
-  std::memcpy(name.sun_path, path.data(), std::min(path.size(), sizeof name.sun_path - 1));
+  constexpr size_t kMost = sizeof name.sun_path - 1;
+  if (path.size() > kMost)
+    throw Error(
+        ExitCode::kUsage,
+        fmt::format("the path of a socket has at most {} bytes, not {}", kMost, path.size()), path,
+        "choose a shorter one");
+  std::memcpy(name.sun_path, path.data(), path.size());
   return name;
 }
 
@@ -79,6 +85,7 @@ std::string RefusalFix(const Greeting& answer) {
 
 std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOptions options) {
   const std::string where = FormatDeliveryAddress(address);
+  const sockaddr_un name = SocketName(address.path);
   const int fd = NewSocket(where);
   auto socket = std::make_unique<Socket>(fd, fmt::format("the consumer at {}", where),
                                          std::move(options.stopped));
@@ -86,7 +93,6 @@ std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOpti
   // allows.
   const int buffer = 4 << 20;
   setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
-  const sockaddr_un name = SocketName(address.path);
   while (connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0) {
     if (errno == EAGAIN || errno == EINTR) {  // its line of callers is full
       socket->CheckStopped();

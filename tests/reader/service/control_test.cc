@@ -3,6 +3,7 @@
 #include "reader/service/control.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace headrace::reader::service {
@@ -108,6 +110,27 @@ TEST_F(ServiceControl, OneDispatcherHasAJobAndOneThatWasKilledIsNoObstacle) {
   EXPECT_FALSE(ControlConnection::Connect(path()));
   ControlServer next(path());
   EXPECT_TRUE(ControlConnection::Connect(path()));
+}
+
+// Who cannot be let in keeps the listening socket readable.
+TEST_F(ServiceControl, WaitsWhileThereAreNoDescriptorsAndThenGoesOn) {
+  ControlServer server(path());
+  auto connection = ControlConnection::Connect(path());
+  connection->Send(Bye{});
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = dup(0);
+  ASSERT_GE(next, 0);
+  close(next);
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(next);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  int waits = 0;
+  for (const int64_t until = MonotonicNs() + 500'000'000; MonotonicNs() < until; ++waits)
+    EXPECT_TRUE(server.Wait(20).empty());
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_LT(waits, 100);  // 25, but for the tries to accept; it were hundreds of thousands
+  EXPECT_EQ(Next(&server).messages.size(), 1u);
 }
 
 }  // namespace

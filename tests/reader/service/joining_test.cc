@@ -231,6 +231,105 @@ TEST(ServiceJoin, AStateOfAnotherTableIsRefusedWithThePartThatDiffers) {
   EXPECT_THAT(First<Refused>(dispatcher.Handle(10, join, 0)).reason, HasSubstr("table"));
 }
 
+// A process that died while others were waited for is not there when they come.
+TEST(ServiceJoin, ARankThatWentBeforeTheGroupWasWholeIsMissing) {
+  Dispatcher dispatcher = MakeDispatcher();
+  dispatcher.Handle(10, JoinOf(0, 20), 0);
+  dispatcher.Gone(10, 0);
+  const auto out = dispatcher.Handle(11, JoinOf(1, 21), 0);
+  EXPECT_THAT(Receivers<Started>(out), IsEmpty());
+  EXPECT_THAT(First<Waiting>(out).missing, ElementsAre(0));
+  dispatcher.Handle(12, JoinOf(0, 30), 0);
+  EXPECT_TRUE(dispatcher.status().is_running);
+  EXPECT_EQ(dispatcher.status().generation, 1u);
+}
+
+TEST(ServiceJoin, WhoWaitsIsToldOfARankThatWent) {
+  DispatcherOptions options;
+  options.job = {3, 1, kSplits, {}, 100};
+  options.board = {Mode::kLockstep, 3, 1, 2, true};
+  Dispatcher dispatcher(std::move(options));
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    Join join = JoinOf(rank, 20 + rank);
+    join.ranks = 3;
+    dispatcher.Handle(10 + rank, join, 0);
+  }
+  const auto out = dispatcher.Gone(10, 0);
+  EXPECT_THAT(Receivers<Waiting>(out), ElementsAre(11));
+  EXPECT_THAT(First<Waiting>(out).missing, ElementsAre(0, 2));
+}
+
+Report ReportOf(uint64_t instance, uint32_t has_ended, std::vector<RowSpan> admitted = {}) {
+  Report report;
+  report.instance = instance;
+  report.term = 100;
+  report.has_ended = has_ended;
+  report.admitted = std::move(admitted);
+  return report;
+}
+
+// All rows of kSplits are admitted, by both ranks, and the connections of the ranks are 10 and 11.
+Dispatcher AdmittedJob() {
+  Dispatcher dispatcher = MakeDispatcher();
+  dispatcher.Handle(10, JoinOf(0, 20), 0);
+  dispatcher.Handle(11, JoinOf(1, 21), 0);
+  dispatcher.Handle(10, ReportOf(20, 0, {{0, 0, 0, 4, 4}}), 0);
+  const auto out = dispatcher.Handle(11, ReportOf(21, 0, {{0, 1, 4, 4, 4}}), 0);
+  EXPECT_THAT(Receivers<Ended>(out), ElementsAre(10, 11));
+  return dispatcher;
+}
+
+TEST(ServiceEnd, AJobIsOverWhenEveryRankHasDeliveredItsRowsAndGone) {
+  Dispatcher dispatcher = AdmittedJob();
+  dispatcher.Handle(10, ReportOf(20, 2), 0);
+  EXPECT_THAT(Receivers<Bye>(dispatcher.Handle(11, ReportOf(21, 1), 0)), ElementsAre(10, 11));
+  dispatcher.Gone(10, 0);
+  EXPECT_FALSE(dispatcher.status().is_complete);
+  dispatcher.Handle(11, ReportOf(21, 2), 0);
+  EXPECT_TRUE(dispatcher.status().is_complete);
+  EXPECT_FALSE(dispatcher.is_over());
+  dispatcher.Gone(11, 0);
+  EXPECT_TRUE(dispatcher.is_over());
+}
+
+// It has rows in memory that its trainer never saw.
+TEST(ServiceEnd, AJobIsNotOverWhenARankDiesWithRowsThatItDidNotDeliver) {
+  Dispatcher dispatcher = AdmittedJob();
+  dispatcher.Handle(10, ReportOf(20, 2), 0);
+  dispatcher.Handle(11, ReportOf(21, 1), 0);
+  dispatcher.Gone(10, 0);
+  dispatcher.Gone(11, 0);  // killed
+  EXPECT_FALSE(dispatcher.is_over());
+  // All ranks begin again, and what was said before does not count.
+  for (const uint32_t rank : {1u, 0u}) {
+    Join join = JoinOf(rank, 30 + rank);
+    join.states = {StateWith({{0, rank, rank * 4, 4, 4}})};
+    dispatcher.Handle(12 + rank, join, 0);
+  }
+  EXPECT_TRUE(dispatcher.status().is_running);
+  for (const uint32_t rank : {0u, 1u}) {
+    Report report = ReportOf(30 + rank, 2);
+    report.term = dispatcher.status().term;
+    EXPECT_FALSE(dispatcher.status().is_complete);
+    dispatcher.Handle(12 + rank, report, 0);
+    dispatcher.Gone(12 + rank, 0);
+  }
+  EXPECT_TRUE(dispatcher.is_over());
+}
+
+TEST(ServiceEnd, RanksAndWorkersAreToldThatTheJobWasEnded) {
+  Dispatcher dispatcher = MakeDispatcher();
+  dispatcher.Handle(10, JoinOf(0, 20), 0);
+  dispatcher.Handle(20, Register{}, 0);
+  const auto out = dispatcher.Part(Refused{1, "the job was ended", ""});
+  EXPECT_THAT(Receivers<Refused>(out), ElementsAre(10));
+  EXPECT_THAT(Receivers<Bye>(out), ElementsAre(20));
+  EXPECT_TRUE(dispatcher.has_peers());
+  dispatcher.Gone(10, 0);
+  dispatcher.Gone(20, 0);
+  EXPECT_FALSE(dispatcher.has_peers());
+}
+
 TEST(ServiceWorkers, ThatFailThreeTimesInARowEndTheJob) {
   Dispatcher dispatcher = MakeDispatcher(1);
   Join join = JoinOf(0, 20);

@@ -138,6 +138,7 @@ class ServiceWorld {
     options.silence_ns = 1500;
     options.batch_rows = 3;
     dispatcher_ = std::make_unique<Dispatcher>(std::move(options));
+    finished_.clear();
     ++dispatcher_id_;
   }
 
@@ -212,7 +213,10 @@ class ServiceWorld {
     const auto link = ready[Below(ready.size())];
     if (link->up.empty()) {
       std::erase(links_, link);
-      return Deliver(dispatcher_->Gone(link->id, now_));
+      Deliver(dispatcher_->Gone(link->id, now_));
+      if (dispatcher_->is_over() && finished_[dispatcher_->status().generation].size() < num_ranks_)
+        what_ = "over while a rank has rows to deliver";
+      return;
     }
     // As bytes: what the wire carries is what the dispatcher gets.
     Message message = ThroughWire(link->up.front());
@@ -355,6 +359,11 @@ class ServiceWorld {
     if (process->is_dead || process->has_left) return;
     if (process->client->may_leave() && process->buffer.empty()) {
       process->has_left = true;
+      process->client->Finish();
+      if (auto report = process->client->TakeReport(); report && IsConnected(process->link)) {
+        process->link->up.push_back(*report);
+        finished_[process->client->generation()].insert(process->rank);
+      }
       return Hang(&process->link);
     }
     process->hellos = process->client->state() == Client::State::kJoining ? process->hellos + 1 : 0;
@@ -501,6 +510,7 @@ class ServiceWorld {
   std::vector<uint32_t> pending_;
   std::vector<std::shared_ptr<Link>> links_;
   std::map<std::pair<uint64_t, uint64_t>, std::deque<Frame>> frames_;
+  std::map<uint64_t, std::set<uint32_t>> finished_;  // ranks that said so to this dispatcher
   std::vector<Row> history_;
   std::multiset<Row> seen_;
   struct {
