@@ -92,14 +92,24 @@ std::string JointAnswer(const std::vector<JointCell>& cells, const std::string& 
                      FormatDuration(static_cast<double>(slow_ns)), SizeWord(most->first));
 }
 
-// Requests of whatever the machine did, where none of them was one of the run's.
-std::string OthersWords(const PageRun& page) {
+int64_t CountOf(const JointCells& of_all) {
   int64_t requests = 0;
-  for (const auto& [direction, cells] : ReadJoint(page, kDeviceMetric, "1 = 1"))
+  for (const auto& [direction, cells] : of_all)
     for (const JointCell& cell : cells) requests += cell.events;
-  if (requests == 0) return "";
-  return fmt::format(" None of the {} requests that were timed on this machine is {}.", requests,
-                     HasOperators(page) ? "one of its operators'" : "its own");
+  return requests;
+}
+
+// Requests that were seen although none of them is an operator's.
+std::string OthersWords(const PageRun& page) {
+  const int64_t outside =
+      CountOf(ReadJoint(page, kDeviceMetric, "operator IS NULL AND process_id IS NOT NULL"));
+  const int64_t others =
+      CountOf(ReadJoint(page, kDeviceMetric, "operator IS NULL AND process_id IS NULL"));
+  std::string text;
+  if (outside > 0)
+    text += fmt::format(" Of its processes, outside of operators, there were {}.", outside);
+  if (others > 0) text += fmt::format(" Of no process of this run there were {}.", others);
+  return text;
 }
 
 // Without cells: what is known of them.
@@ -108,9 +118,10 @@ std::string NoRequestWords(const PageRun& page, const std::string& why, bool ran
   if (others.empty() && !HistogramOf(page.loaded().run, "block_size_count").empty())
     return "This run has sizes and latencies of requests, each alone: none was counted by both.";
   if (ran || !others.empty()) {
-    return "No request of this program was seen at a block device: what it read came from memory "
-           "or over a network." +
-           others;
+    return fmt::format(
+        "No request of {} was seen at a block device: what was read came from memory or over a "
+        "network.{}",
+        HasOperators(page) ? "an operator" : "this program", others);
   }
   return "Single requests were not timed: " + why +
          ". The reader's own instrumentation has their sum only.";

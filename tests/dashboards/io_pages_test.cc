@@ -227,9 +227,8 @@ TEST_F(IoPages, RequestsOfOthersAreNotThoseOfTheRun) {
   AddRequests({{{12, 17, 300}, {20, 23, 10}}}, "read", std::nullopt);
   const json answer = Ask("io_latency");
   EXPECT_EQ(answer["card"]["empty"],
-            "No request of this program was seen at a block device: what it read came from memory "
-            "or over a network. None of the 310 requests that were timed on this machine is one of "
-            "its operators'.");
+            "No request of an operator was seen at a block device: what was read came from memory "
+            "or over a network. Of no process of this run there were 310.");
   EXPECT_TRUE(answer["histograms"].empty());
 }
 
