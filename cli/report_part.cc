@@ -35,7 +35,7 @@ bool IsOfWindows(const std::string& section) {
   return std::find(std::begin(kOfWindows), std::end(kOfWindows), section) != std::end(kOfWindows);
 }
 
-std::string Time(int64_t ns) { return FormatDuration(static_cast<double>(ns)); }
+std::string Time(int64_t ns) { return ns == 0 ? "0 s" : FormatDuration(static_cast<double>(ns)); }
 
 // What is said where no window lies wholly between the times.
 Error NoWindow(const Bounds& bounds, const analysis::RunView& view) {
