@@ -37,7 +37,7 @@ INTERRUPTED = {
     r"^headrace collect --discover": "a service",
     r"^headrace collect --pid": "records until the process ends",
     r"^headrace serve(?!ice)": "answers until it is stopped",
-    r"^headrace service": "its parts wait for each other; service.bats plays them",
+    r"^headrace service (up|dispatcher|worker)": "its parts wait for each other; service.bats plays them",
     r"^headrace characterize rm1 rm2 rm3": "takes ten minutes; tests/cli/characterize.bats makes whole studies of small tables",
     r"^headrace characterize rm1 --quick": "takes a minute and more; tests/cli/characterize.bats",
     r"^headrace characterize TABLE": "the ladder takes minutes; tests/cli/characterize.bats",
@@ -49,6 +49,7 @@ LEFT_OUT = {
     r"^headrace characterize rm2 --json": "takes minutes, and its pipe hides the interrupt; tests/cli/characterize.bats",
     r"^headrace apply": "needs the latest run to be one of a pipeline file, and half a minute; tests/cli/apply.bats",
     r"^headrace top(?!.*--(once|json))": "needs a terminal; tests/cli/top.bats",
+    r"^headrace service (status|drain|end)": "asks a job that runs in another terminal; tests/cli/service.bats",
     r"^ssh ": "needs another machine",
     r"^headrace tune -p ": "needs a pipeline whose knobs a command sets; tests/cli/tune_feed.bats",
 }
@@ -237,7 +238,8 @@ def run_line(line, folder):
         if table is INTERRUPTED:
             good = {0, 130, -signal.SIGINT}
             let_work(process, said)
-            os.killpg(process.pid, signal.SIGINT)
+            if process.poll() is None:  # what ended by itself says how
+                os.killpg(process.pid, signal.SIGINT)
         process.wait(timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
