@@ -22,6 +22,7 @@
 #include "probes/account/scope.h"
 #include "reader/batch/rebatch.h"
 #include "reader/pipeline/delivery/connect.h"
+#include "reader/pipeline/delivery/receive_batch.h"
 #include "reader/pipeline/stop_signal.h"
 #include "reader/service/client.h"
 #include "reader/service/control.h"
@@ -263,18 +264,8 @@ void ReceiveJob::State::Receive(const std::shared_ptr<Receiver>& from) {
   FrameDecoder decoder;
   try {
     while (!decoder.ended() && !is_done && !Stopped()) {
-      std::optional<TensorBatch> unit;
-      {
-        account::OperatorScope scope(receive);
-        const ReceivedFrame frame = from->Receive(receive);
-        const uint64_t frame_bytes = sizeof frame.header + frame.body.size();
-        bytes += frame_bytes;
-        const bool is_batch = frame.header.kind == static_cast<uint8_t>(FrameKind::kBatch);
-        scope.Done(is_batch, frame.header.rows, frame_bytes, frame_bytes);
-        account::OperatorScope decoding(deserialize);
-        unit = decoder.Decode(frame.header, frame.body, frame.keep);
-        if (unit) decoding.Done(unit->rows, frame_bytes, unit->MemoryBytes());
-      }
+      std::optional<TensorBatch> unit =
+          ReceiveBatch(from.get(), &decoder, {receive, deserialize}, &bytes);
       if (unit && !Admit(std::move(*unit))) return;
     }
   } catch (const Error& error) {

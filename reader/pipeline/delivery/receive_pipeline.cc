@@ -14,6 +14,7 @@
 #include "probes/account/account.h"
 #include "probes/account/scope.h"
 #include "reader/pipeline/delivery/connect.h"
+#include "reader/pipeline/delivery/receive_batch.h"
 #include "reader/pipeline/delivery/transport.h"
 #include "reader/pipeline/queue.h"
 #include "reader/pipeline/stop_signal.h"
@@ -141,22 +142,13 @@ void ReceivePipeline::State::Receive(std::shared_ptr<Receiver> from) {
 bool ReceivePipeline::State::TakeFrames(const std::shared_ptr<Receiver>& from,
                                         FrameDecoder* decoder) {
   while (!decoder->ended()) {
+    std::optional<TensorBatch> batch =
+        ReceiveBatch(from.get(), decoder, {receive, deserialize}, &bytes);
+    if (!batch) continue;
     Received received;
-    {
-      account::OperatorScope scope(receive);
-      const ReceivedFrame frame = from->Receive(receive);
-      const uint64_t frame_bytes = sizeof frame.header + frame.body.size();
-      bytes += frame_bytes;
-      const bool is_batch = frame.header.kind == static_cast<uint8_t>(FrameKind::kBatch);
-      scope.Done(is_batch, frame.header.rows, frame_bytes, frame_bytes);
-      account::OperatorScope decoding(deserialize);
-      std::optional<TensorBatch> batch = decoder->Decode(frame.header, frame.body, frame.keep);
-      if (!batch) continue;
-      received.element.rows = batch->rows;
-      received.element.bytes = batch->MemoryBytes();
-      received.element.payload = std::move(*batch);
-      decoding.Done(received.element.rows, frame_bytes, received.element.bytes);
-    }
+    received.element.rows = batch->rows;
+    received.element.bytes = batch->MemoryBytes();
+    received.element.payload = std::move(*batch);
     received.sequence = received.element.sequence = sequence++;
     received.from = from;
     received.batches = decoder->batches();
