@@ -3,7 +3,7 @@
 
 Each pipeline has five stages of operators that compute, and is recorded once by HEADRACE for six seconds. With --times N the stored
 course of each run is made N times as long by copying its intervals, as of a run that lasted so long without a roll-up. With OTHER, an
-older or newer program, both read the same store, taken in turn; its time comes second, with the ratio of the medians.
+older or newer program, both read the same store, taken in turn; its time comes second, then how many times as much the first took (medians).
 
 usage: statement_cost.py HEADRACE [OTHER] [--times N] [--rounds N] [--operators 10,100,1000]
 """
@@ -73,7 +73,7 @@ def main():
                         times.append(cpu_s([program, command, "1", "--db", store], folder))
                 medians = [statistics.median(times) for times in taken]
                 spread = ", ".join(f"{median:.3f} s [{min(times):.3f}, {max(times):.3f}]" for median, times in zip(medians, taken))
-                ratio = f"; {medians[0] / medians[1]:.2f} of it" if len(medians) > 1 else ""
+                ratio = f"; {medians[0] / medians[1]:.1f} times" if len(medians) > 1 else ""
                 print(f"{command} of {operators} operators: {spread}{ratio}", flush=True)
 
 

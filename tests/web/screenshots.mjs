@@ -1,7 +1,8 @@
 // Pictures of pages, to look at them: node screenshots.mjs ADDRESS FOLDER PATH...
 //
 // Each path of the pages ("/run/7/operators") is taken at 1280 and 390 pixels, light and dark;
-// with --deuteranopia also as somebody sees it who cannot tell red from green.
+// with --deuteranopia also as somebody sees it who cannot tell red from green. --most=N: the upper N
+// pixels alone, as the pictures of docs/images (--most=1700).
 import { chromium } from "@playwright/test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -9,6 +10,7 @@ import { join } from "node:path";
 const words = process.argv.slice(2);
 const simulate = words.includes("--deuteranopia");
 const quick = words.includes("--quick"); // one size and scheme
+const most = Number(words.find((word) => word.startsWith("--most="))?.slice(7) ?? Infinity);
 const [address, folder, ...paths] = words.filter((word) => !word.startsWith("--"));
 mkdirSync(folder, { recursive: true });
 const browser = await chromium.launch({
@@ -38,7 +40,12 @@ for (const path of paths) {
     await page.goto(address + path);
     await page.waitForSelector("main:not([aria-busy]) > *");
     await page.waitForTimeout(500);
-    await page.screenshot({ path: join(folder, `${name}-${width}-${scheme}.png`), fullPage: true });
+    const height = await page.evaluate(() => document.documentElement.scrollHeight);
+    await page.screenshot({
+      path: join(folder, `${name}-${width}-${scheme}.png`),
+      fullPage: true,
+      clip: { x: 0, y: 0, width, height: Math.min(most, height) },
+    });
     if (simulate) {
       const session = await page.context().newCDPSession(page);
       await session.send("Emulation.setEmulatedVisionDeficiency", { type: "deuteranopia" });
