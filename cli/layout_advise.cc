@@ -11,8 +11,8 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "experiments/interrupt.h"
+#include "reader/dwrf/codec.h"
 #include "reader/dwrf/file_reader.h"
-#include "workloads/compression.h"
 
 namespace headrace::cli {
 namespace {
@@ -47,8 +47,8 @@ void PrintText(const std::string& name, const std::vector<AdvisedLayout>& layout
   for (const AdvisedLayout& layout : layouts) {
     const Range ns = RangeOf(layout.cpu_ns);
     fmt::print("{:<10}{:>7}{:>13}{:>15.1f}{:>13.1f}{:>11.0f}", NameOf(layout),
-               workloads::CompressionName(layout.compression), layout.stripe_rows,
-               layout.stored_bytes, layout.read_bytes, ns.median);
+               dwrf::CodecName(layout.compression), layout.stripe_rows, layout.stored_bytes,
+               layout.read_bytes, ns.median);
     if (&layout != &now) {
       const Range ratio = RatioTo(layout, now);
       fmt::print("   {:.2f} [{:.2f}, {:.2f}]", ratio.median, ratio.low, ratio.high);
@@ -98,7 +98,7 @@ void PrintJson(const std::string& name, const std::vector<AdvisedLayout>& layout
   for (const AdvisedLayout& layout : layouts) {
     const Range ns = RangeOf(layout.cpu_ns), ratio = RatioTo(layout, layouts[0]);
     out["layouts"].push_back({{"optimize", NameOf(layout)},
-                              {"compression", workloads::CompressionName(layout.compression)},
+                              {"compression", dwrf::CodecName(layout.compression)},
                               {"stripe_rows_count", layout.stripe_rows},
                               {"rows_count", layout.rows},
                               {"stored_bytes_per_row", layout.stored_bytes},

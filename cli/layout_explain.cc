@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "workloads/compression.h"
+#include "reader/dwrf/codec.h"
 
 namespace headrace::cli {
 namespace {
@@ -18,7 +18,7 @@ std::string OfStreams(uint64_t some, uint64_t all) {
 }
 
 std::string CodecLine(const dwrf::LayoutChoice& choice) {
-  std::string line = fmt::format("codec {}", workloads::CompressionName(choice.compression));
+  std::string line = fmt::format("codec {}", dwrf::CodecName(choice.compression));
   if (choice.tried.empty()) return line + ": as asked for, or as in the table's other files\n";
   double least = 0;
   for (const auto& [codec, cost] : choice.tried) {
@@ -29,7 +29,7 @@ std::string CodecLine(const dwrf::LayoutChoice& choice) {
   for (const auto& [codec, cost] : choice.tried)
     line +=
         fmt::format("{} {} costs {:.2f} times the least ({}, {})",
-                    codec == choice.tried[0].first ? "" : ";", workloads::CompressionName(codec),
+                    codec == choice.tried[0].first ? "" : ";", dwrf::CodecName(codec),
                     cost.At(choice.goal) / least, FormatBytes(cost.bytes), FormatDuration(cost.ns));
   return line + "\n";
 }
@@ -51,7 +51,7 @@ std::string UnusedCodecLine(const dwrf::LayoutChoice& choice) {
   return fmt::format(
       "--compression {}: no stream is compressed, as --optimize {} finds none worth its time; "
       "--optimize off compresses what shrinks\n",
-      workloads::CompressionName(choice.compression), dwrf::LayoutGoalName(choice.goal));
+      dwrf::CodecName(choice.compression), dwrf::LayoutGoalName(choice.goal));
 }
 
 std::string ExplainLayout(const reader::Schema& schema, const dwrf::LayoutChoice& choice) {

@@ -17,15 +17,6 @@ reader::dwrf::CompressionKind ParseCompression(const std::string& name) {
               "use zstd, lz4, snappy, zlib or none");
 }
 
-const char* CompressionName(reader::dwrf::CompressionKind kind) {
-  using reader::dwrf::CompressionKind;
-  return kind == CompressionKind::kNone     ? "none"
-         : kind == CompressionKind::kSnappy ? "snappy"
-         : kind == CompressionKind::kLz4    ? "lz4"
-         : kind == CompressionKind::kZstd   ? "zstd"
-                                            : "zlib";
-}
-
 void SetGoal(reader::dwrf::LayoutGoal goal, reader::dwrf::WriterOptions* options) {
   constexpr int kSizeLevel = 9;  // decompressing is as quick as at 3
   options->goal = goal;

@@ -1,4 +1,4 @@
-// Codecs by the names that options and files of ours use, and the goals that choose among them.
+// Codecs by the names that options use, and the goals that choose among them.
 #pragma once
 #include <string>
 
@@ -8,8 +8,6 @@ namespace headrace::workloads {
 
 // "none", "zlib", "snappy", "lz4" or "zstd". Throws Error kUsage.
 reader::dwrf::CompressionKind ParseCompression(const std::string& name);
-// Of a codec that can be written.
-const char* CompressionName(reader::dwrf::CompressionKind kind);
 
 // Options for a goal: what no option names is chosen (reader/dwrf/layout_cost.h).
 void SetGoal(reader::dwrf::LayoutGoal goal, reader::dwrf::WriterOptions* options);

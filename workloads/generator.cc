@@ -165,7 +165,7 @@ void AddStoredBytes(const std::string& path, const std::vector<Feature>& feature
 }
 
 // Logical bytes of a row, by the means of the spec.
-double MeanRowBytes(const WorkloadSpec& spec) {
+double ExpectedRowBytes(const WorkloadSpec& spec) {
   const FeatureCounts counts = ScaledCounts(spec);
   const double id_bytes = spec.list_length_mean * sizeof(int64_t);
   const double weight_bytes = spec.list_length_mean * sizeof(float);
@@ -194,7 +194,7 @@ GeneratedTable GenerateTable(const WorkloadSpec& asked, const std::string& folde
                              const TableEncryption& encryption) {
   WorkloadSpec spec = asked;
   if (spec.optimize != dwrf::LayoutGoal::kFixed && spec.stripe_rows == 0)
-    spec.stripe_rows = dwrf::ChooseStripeRows(spec.optimize, spec.rows, MeanRowBytes(spec));
+    spec.stripe_rows = dwrf::ChooseStripeRows(spec.optimize, spec.rows, ExpectedRowBytes(spec));
   CheckSpec(spec);
   if (spec.optimize == dwrf::LayoutGoal::kFixed || !spec.compression.empty())
     ParseCompression(spec.compression);
@@ -216,7 +216,7 @@ GeneratedTable GenerateTable(const WorkloadSpec& asked, const std::string& folde
     table.layout.Add(written.layout);
     AddStoredBytes(path, table.features, encryption, &table.stored_bytes);
   }
-  table.spec.compression = CompressionName(table.layout.compression);
+  table.spec.compression = reader::dwrf::CodecName(table.layout.compression);
   table.used = SelectFeatures(spec, table.features, table.stored_bytes);
   table.popularity = Popularity(spec, table.used, table.stored_bytes);
   target.WriteText("pipeline.toml", PipelineText(table));

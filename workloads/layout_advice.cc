@@ -59,12 +59,8 @@ class SampleFolder {
 uint64_t SampleRows(const reader::Table& table, const LayoutAdviceOptions& options,
                     uint64_t stripe_rows) {
   if (options.rows > 0) return options.rows;
-  uint64_t raw_bytes = 0;
-  for (const auto& file : table.files) raw_bytes += file->tail().footer.raw_data_size();
-  const double row_bytes =
-      static_cast<double>(raw_bytes) / static_cast<double>(std::max<uint64_t>(table.rows, 1));
-  const auto fit =
-      static_cast<uint64_t>(static_cast<double>(kSampleBytes) / std::max(row_bytes, 1.0));
+  const double row_bytes = std::max(MeanRowBytes(table), 1.0);
+  const auto fit = static_cast<uint64_t>(static_cast<double>(kSampleBytes) / row_bytes);
   return std::max(stripe_rows, std::min(2 * stripe_rows, fit));
 }
 

@@ -27,7 +27,8 @@ struct AdvisedLayout {
 };
 
 struct LayoutAdviceOptions {
-  // Rounded up to whole stripes of the table; 0: two stripes of the size advised, or 512 MiB.
+  // Rounded up to whole stripes of the table. 0: two stripes of the size advised; fewer rows, but
+  // no less than one, where two have more than 512 MiB of values.
   uint64_t rows = 0;
   int rounds = 9;
   // Called many times a second; may throw to stop, and no copy is left behind.

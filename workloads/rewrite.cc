@@ -140,6 +140,7 @@ void Order(const RewriteOptions& options, const SourceLayout& layout, dwrf::Writ
 void Goal(const dwrf::FileTail& tail, const RewriteOptions& options, dwrf::WriterOptions* writer) {
   if (options.optimize) {
     SetGoal(*options.optimize, writer);
+    if (options.compression) writer->choose_codec = false;
   } else if (const auto kept = dwrf::FindLayoutGoal(SourceMetadata(tail, "headrace.optimize"))) {
     writer->goal = *kept;
     writer->ratio_by_goal = SourceMetadata(tail, "headrace.min_ratio").empty();
@@ -149,19 +150,11 @@ void Goal(const dwrf::FileTail& tail, const RewriteOptions& options, dwrf::Write
 
 // Never fewer than the source has: smaller stripes have more footers and emptier dictionaries.
 uint64_t ChosenStripeRows(const reader::Table& table, dwrf::LayoutGoal goal) {
-  uint64_t raw_bytes = 0, most = 0;
-  for (const auto& file : table.files) {
-    raw_bytes += file->tail().footer.raw_data_size();
+  uint64_t most = 0;
+  for (const auto& file : table.files)
     for (const auto& stripe : file->tail().footer.stripes())
       most = std::max<uint64_t>(most, stripe.number_of_rows());
-  }
-  const double row_bytes =
-      static_cast<double>(raw_bytes) / static_cast<double>(std::max<uint64_t>(table.rows, 1));
-  return std::max(most, dwrf::ChooseStripeRows(goal, table.rows, row_bytes));
-}
-
-bool ChoosesCodec(const RewriteOptions& options) {
-  return options.optimize && *options.optimize != dwrf::LayoutGoal::kFixed && !options.compression;
+  return std::max(most, dwrf::ChooseStripeRows(goal, table.rows, MeanRowBytes(table)));
 }
 
 // The place of a value among those seen: rows of one value get one number.
@@ -282,7 +275,7 @@ std::string Description(const fs::path& source, const RewriteOptions& options,
   json.erase("optimize");
   if (writer.goal != dwrf::LayoutGoal::kFixed) json["optimize"] = dwrf::LayoutGoalName(writer.goal);
   if (options.compression || options.optimize)
-    json["compression"] = CompressionName(result.layout.compression);
+    json["compression"] = dwrf::CodecName(result.layout.compression);
   json["written"] = {
       {"files", result.files}, {"stripes", result.stripes}, {"file_bytes", result.bytes}};
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
@@ -290,15 +283,22 @@ std::string Description(const fs::path& source, const RewriteOptions& options,
 
 }  // namespace
 
+double MeanRowBytes(const reader::Table& table) {
+  uint64_t raw_bytes = 0;
+  for (const auto& file : table.files) raw_bytes += file->tail().footer.raw_data_size();
+  return static_cast<double>(raw_bytes) / static_cast<double>(std::max<uint64_t>(table.rows, 1));
+}
+
 dwrf::WriterOptions RewriteWriterOptions(const reader::Table& table,
                                          const RewriteOptions& options) {
   const Schema& schema = table.files[0]->schema();
   const dwrf::FileTail& tail = table.files[0]->tail();
   SourceLayout layout = LayoutOf(table);
   dwrf::WriterOptions writer;
+  const bool has_goal = options.optimize && *options.optimize != dwrf::LayoutGoal::kFixed;
   // Of the codecs that are tried only zstd has levels, so that a level given or kept is one of it.
-  writer.compression = options.compression     ? ParseCompression(*options.compression)
-                       : ChoosesCodec(options) ? dwrf::CompressionKind::kZstd
+  writer.compression = options.compression ? ParseCompression(*options.compression)
+                       : has_goal          ? dwrf::CompressionKind::kZstd
                        : tail.compression == dwrf::CompressionKind::kGzip ||
                                tail.compression == dwrf::CompressionKind::kLzo
                            ? dwrf::CompressionKind::kZlib
@@ -322,9 +322,8 @@ dwrf::WriterOptions RewriteWriterOptions(const reader::Table& table,
     writer.block_size = tail.block_size;
   writer.stripe_rows = options.stripe_rows    ? *options.stripe_rows
                        : table.splits.empty() ? 0
-                       : writer.choose_codec  ? ChosenStripeRows(table, writer.goal)
+                       : has_goal             ? ChosenStripeRows(table, writer.goal)
                                               : table.splits[0].rows;
-  if (options.compression) writer.choose_codec = false;
   // Strides of a few rows make an index many times as large as its data.
   constexpr uint32_t kLeastStride = 100;
   const uint32_t stride = tail.footer.row_index_stride();

@@ -45,7 +45,12 @@ struct RewrittenTable {
   reader::dwrf::LayoutChoice layout;
 };
 
-// How RewriteTable writes the table's files.
+// Bytes of a row's values, neither encoded nor compressed: the mean of the table, by the footers of
+// its files. 0 where they tell no size.
+double MeanRowBytes(const reader::Table& table);
+
+// How RewriteTable writes the table's files. Throws Error kUsage for an unknown codec, and as
+// reading the table does: for the keys of maps.
 reader::dwrf::WriterOptions RewriteWriterOptions(const reader::Table& table,
                                                  const RewriteOptions& options);
 

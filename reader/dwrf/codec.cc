@@ -150,4 +150,9 @@ const char* CompressionKindName(CompressionKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+const char* CodecName(CompressionKind kind) {
+  constexpr const char* kNames[] = {"none", "zlib", "snappy", "lzo", "zstd", "lz4", "gzip"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
 }  // namespace headrace::reader::dwrf

@@ -9,6 +9,8 @@ namespace headrace::reader::dwrf {
 // Numbers are DWRF's (Apache ORC swaps 4 and 5).
 enum class CompressionKind : uint8_t { kNone = 0, kZlib, kSnappy, kLzo, kZstd, kLz4, kGzip };
 const char* CompressionKindName(CompressionKind kind);  // "NONE", "ZLIB", ...
+// As options and our own files name it: "none", "zlib", "snappy", "lzo", "zstd", "lz4", "gzip".
+const char* CodecName(CompressionKind kind);
 
 // Decompresses one unit into `out` and returns the bytes written, at most out.size(). Throws Error
 // kBadData when the unit is damaged or would not fit, kUsage for kLzo and kNone (which have no

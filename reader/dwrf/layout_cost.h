@@ -26,8 +26,9 @@ enum class LayoutGoal : uint8_t {
   kSize,      // bytes come first
 };
 const char* LayoutGoalName(LayoutGoal goal);  // "off", "balanced", "read", "size"
+// By that name. Nothing for another name.
 std::optional<LayoutGoal> FindLayoutGoal(const std::string& name);
-double ByteNs(LayoutGoal goal);  // not of kFixed
+double ByteNs(LayoutGoal goal);  // ns of CPU time per stored byte; 0 for kFixed
 
 struct LayoutCost {
   double bytes = 0;  // stored

@@ -16,25 +16,12 @@ namespace {
   throw Error(ExitCode::kUsage, what, "writer options", fix);
 }
 
-const char* CodecName(CompressionKind kind) {
-  switch (kind) {
-    case CompressionKind::kNone:
-      return "none";
-    case CompressionKind::kZlib:
-      return "zlib";
-    case CompressionKind::kSnappy:
-      return "snappy";
-    case CompressionKind::kZstd:
-      return "zstd";
-    case CompressionKind::kLz4:
-      return "lz4";
-    default:
-      return "";
-  }
+bool HasEncoder(CompressionKind kind) {
+  return kind <= CompressionKind::kLz4 && kind != CompressionKind::kLzo;
 }
 
 void CheckRanges(const WriterOptions& options) {
-  if (*CodecName(options.compression) == '\0')
+  if (!HasEncoder(options.compression))
     Refuse("compression has no encoder", "use none, zlib, zstd, lz4 or snappy");
   const int max_level = options.compression == CompressionKind::kZlib ? 12 : 19;
   if (options.level < 1 || options.level > max_level)
