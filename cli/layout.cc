@@ -190,7 +190,7 @@ HR_COMMAND(
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<LayoutCommandOptions>();
        command_line
-           .AddOption("table", options->table,
+           .AddOption("TABLE", options->table,
                       "Look at this folder of DWRF files, or one file; also http://, https:// or "
                       "s3://BUCKET/FOLDER")
            ->Required()
@@ -239,13 +239,14 @@ HR_COMMAND(
            ->Needs(dedup);
        command_line
            .AddOption("--rows", options->rows,
-                      "Read at most this many rows for --dedup or --advise "
-                      "(there: whole stripes, by default two of what it advises)")
+                      "Measure the first rows, in whole stripes: at most N for --dedup, at least "
+                      "N for --advise (default: 65536 for --dedup; for --advise two stripes of "
+                      "the size it advises)")
            ->TypeName("N")
-           ->ShowDefault()
            ->Check(InRange(uint64_t{1}, uint64_t{1} << 32));
        command_line.AddFlag("--json", options->json,
-                            "Print everything as JSON (headrace.layout/1)");
+                            "Print everything as JSON (headrace.layout/1; with --dedup "
+                            "headrace.dedup/1, with --advise headrace.layout_advice/1)");
        return [options, given = &command_line] {
          options->endpoint_given = given->Count("--endpoint") > 0;
          options->rows_given = given->Count("--rows") > 0;
