@@ -10,7 +10,6 @@
 // beside. Give tables of the same rows in several layouts: with one, what is fitted cannot be told
 // apart.
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -20,6 +19,7 @@
 #include <map>
 #include <vector>
 
+#include "base/clock.h"
 #include "reader/dwrf/chunk.h"
 #include "reader/dwrf/value_decoder.h"
 #include "tests/bench/bench_table.h"
@@ -29,19 +29,13 @@ namespace {
 
 constexpr int kRepetitions = 7;
 
-double ThreadCpuNs() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
-}
-
 template <class Work>
 double LeastNs(const Work& work) {
   double least = INFINITY;
   for (int i = 0; i < kRepetitions; ++i) {
-    const double begin = ThreadCpuNs();
+    const int64_t begin = ThreadCpuNs();
     work();
-    least = std::min(least, ThreadCpuNs() - begin);
+    least = std::min(least, static_cast<double>(ThreadCpuNs() - begin));
   }
   return least;
 }
