@@ -1,16 +1,11 @@
 #include "reader/service/control.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -23,40 +18,15 @@ constexpr int64_t kAcceptAgainNs = 100'000'000;  // after descriptors ran out
 // A peer that does not read so much is disconnected: it comes again and is told anew.
 constexpr uint64_t kMostUnsent = uint64_t{512} << 20;
 
-sockaddr_un NameOf(const std::string& path) {
-  sockaddr_un name = {};
-  name.sun_family = AF_UNIX;
-  if (path.size() >= sizeof name.sun_path)
-    throw Error(ExitCode::kUsage, "the path of a socket has at most 107 bytes", path,
-                "choose a shorter folder");
-  std::memcpy(name.sun_path, path.data(), path.size());
-  return name;
-}
-
-int UnixSocket(const std::string& path) {
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) throw ErrnoError(errno, "make a socket for", path);
-  return fd;
-}
-
 }  // namespace
-
-bool Listens(const std::string& path) {
-  const sockaddr_un name = NameOf(path);
-  const int probe = UnixSocket(path);
-  const bool listens =
-      connect(probe, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0 || errno == EAGAIN;
-  close(probe);
-  return listens;
-}
 
 ControlConnection::ControlConnection(int fd) : fd_(fd) {}
 
 ControlConnection::~ControlConnection() { close(fd_); }
 
 std::unique_ptr<ControlConnection> ControlConnection::Connect(const std::string& path) {
-  const sockaddr_un name = NameOf(path);
-  const int fd = UnixSocket(path);
+  const sockaddr_un name = SocketName(path);
+  const int fd = NewSocket(path, SOCK_NONBLOCK);
   auto connection = std::make_unique<ControlConnection>(fd);
   if (connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0) return connection;
   if (errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN) return nullptr;
@@ -117,40 +87,12 @@ std::vector<Message> ControlConnection::Receive(int timeout_ms, int wake_fd) {
   return Parse();
 }
 
-ControlServer::ControlServer(const std::string& path) : path_(path) {
-  const sockaddr_un name = NameOf(path);
-  struct stat status = {};
-  if (lstat(path.c_str(), &status) == 0) {
-    if (!S_ISSOCK(status.st_mode))
-      throw Error(ExitCode::kUsage, "there is a file of that name, and it is not a socket", path,
-                  "choose another name");
-    if (Listens(path))
-      throw Error(ExitCode::kUsage, "another dispatcher has this job", path,
-                  "end it, or give another --job");
-    unlink(path.c_str());  // of one that was killed
-  }
-  fd_ = UnixSocket(path);
-  const mode_t mask = umask(0177);
-  const int bound = bind(fd_, reinterpret_cast<const sockaddr*>(&name), sizeof name);
-  const int error = errno;
-  umask(mask);
-  if (bound != 0 || listen(fd_, 128) != 0 || stat(path.c_str(), &status) != 0) {
-    close(fd_);
-    throw ErrnoError(bound != 0 ? error : errno, "listen at", path);
-  }
-  device_ = status.st_dev;
-  inode_ = status.st_ino;
-}
-
-ControlServer::~ControlServer() {
-  struct stat status = {};
-  if (stat(path_.c_str(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_)
-    unlink(path_.c_str());
-  close(fd_);
-}
+ControlServer::ControlServer(const std::string& path)
+    : socket_(path, Error(ExitCode::kUsage, "another dispatcher has this job", path,
+                          "end it, or give another --job")) {}
 
 std::vector<ControlServer::Event> ControlServer::Wait(int timeout_ms) {
-  std::vector<pollfd> polled = {{MonotonicNs() < accept_ns_ ? -1 : fd_, POLLIN, 0}};
+  std::vector<pollfd> polled = {{MonotonicNs() < accept_ns_ ? -1 : socket_.fd(), POLLIN, 0}};
   std::vector<uint64_t> ids = {0};
   for (const auto& [id, peer] : peers_) {
     polled.push_back(
@@ -174,7 +116,7 @@ std::vector<ControlServer::Event> ControlServer::Wait(int timeout_ms) {
     events.push_back(std::move(event));
   }
   if (polled[0].revents != 0) {
-    const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int fd = accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) {
       peers_.emplace(++last_peer_, std::make_unique<ControlConnection>(fd));
     } else if (errno != EAGAIN && errno != EINTR) {

@@ -3,18 +3,15 @@
 // socket has mode 0600: whoever may connect is the same user.
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "reader/pipeline/delivery/unix_socket.h"
 #include "reader/service/message.h"
 
 namespace headrace::reader::service {
-
-// Whether somebody listens at this Unix socket, or might.
-bool Listens(const std::string& path);
 
 // One thread.
 class ControlConnection {
@@ -24,11 +21,12 @@ class ControlConnection {
   ControlConnection(const ControlConnection&) = delete;
   ControlConnection& operator=(const ControlConnection&) = delete;
 
-  // Null when nobody listens there.
+  // Null when nobody listens there. Throws Error kUsage when the path is too long, another when the
+  // system refuses.
   static std::unique_ptr<ControlConnection> Connect(const std::string& path);
 
   // What cannot go at once is kept and goes with the next calls. It is no error when the other side
-  // is gone.
+  // is gone. Throws as Serialize.
   void Send(const Message& message);
   // The messages that are whole; waits up to `timeout_ms` for the first, or until `wake_fd` (-1:
   // none) can be read. Throws Error kBadData for bytes that are none.
@@ -54,11 +52,8 @@ class ControlConnection {
 // One thread.
 class ControlServer {
  public:
-  // Throws Error kUsage when another one listens there, or it is no socket.
+  // Throws Error kUsage when another one listens there; otherwise as BoundSocket.
   explicit ControlServer(const std::string& path);
-  ~ControlServer();  // removes the socket's file
-  ControlServer(const ControlServer&) = delete;
-  ControlServer& operator=(const ControlServer&) = delete;
 
   struct Event {
     uint64_t peer = 0;  // never used again
@@ -68,12 +63,11 @@ class ControlServer {
   };
   // While there are no descriptors left nobody new is let in, for a moment each time.
   std::vector<Event> Wait(int timeout_ms);
-  void Send(uint64_t peer, const Message& message);  // nothing when it is gone
+  // Nothing when it is gone. Throws as Serialize.
+  void Send(uint64_t peer, const Message& message);
 
  private:
-  std::string path_;
-  int fd_ = -1;
-  uint64_t device_ = 0, inode_ = 0;  // of the socket's file
+  BoundSocket socket_;
   std::map<uint64_t, std::unique_ptr<ControlConnection>> peers_;
   uint64_t last_peer_ = 0;
   int64_t accept_ns_ = 0;  // not before

@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "reader/pipeline/batching.h"
+#include "reader/pipeline/delivery/unix_socket.h"
 #include "reader/pipeline/operator.h"
-#include "reader/service/control.h"
 
 namespace headrace::reader::service {
 namespace {

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,25 +19,6 @@ namespace {
 constexpr int64_t kAnswerNs = 10'000'000'000;
 // Time that a producer has to greet after it connected. While one says nothing, the others wait.
 constexpr int64_t kHelloNs = 1'000'000'000;
-
-sockaddr_un SocketName(const std::string& path) {
-  sockaddr_un name = {};
-  name.sun_family = AF_UNIX;
-  constexpr size_t kMost = sizeof name.sun_path - 1;
-  if (path.size() > kMost)
-    throw Error(
-        ExitCode::kUsage,
-        fmt::format("the path of a socket has at most {} bytes, not {}", kMost, path.size()), path,
-        "choose a shorter one");
-  std::memcpy(name.sun_path, path.data(), path.size());
-  return name;
-}
-
-int NewSocket(const std::string& path) {
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) throw ErrnoError(errno, "make a socket for", path);
-  return fd;
-}
 
 template <typename T>
 std::span<uint8_t> BytesOf(T* value) {
@@ -119,47 +98,11 @@ std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOpti
   return MakeUnixSender(std::move(socket));
 }
 
-Listener::Listener(DeliveryAddress address) : address_(std::move(address)) {
-  const std::string where = FormatDeliveryAddress(address_);
-  const auto taken = [&] {
-    return Error(ExitCode::kUsage, "another consumer listens there", where,
-                 "end it, or choose another path");
-  };
-  const sockaddr_un name = SocketName(address_.path);
-  struct stat status = {};
-  if (lstat(address_.path.c_str(), &status) == 0) {
-    if (!S_ISSOCK(status.st_mode))
-      throw Error(ExitCode::kUsage, "there is a file of that name, and it is not a socket", where,
-                  "choose another path");
-    const int probe = NewSocket(where);
-    const bool listens =
-        connect(probe, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0 ||
-        errno != ECONNREFUSED;
-    close(probe);
-    if (listens) throw taken();
-    unlink(address_.path.c_str());  // of a consumer that was killed
-  }
-  fd_ = NewSocket(where);
-  const mode_t mask = umask(0177);
-  const int bound = bind(fd_, reinterpret_cast<const sockaddr*>(&name), sizeof name);
-  const int error = errno;
-  umask(mask);
-  if (bound != 0 || listen(fd_, 64) != 0 || stat(address_.path.c_str(), &status) != 0) {
-    close(fd_);
-    if (error == EADDRINUSE) throw taken();
-    throw ErrnoError(bound != 0 ? error : errno, "listen at", where);
-  }
-  device_ = status.st_dev;
-  inode_ = status.st_ino;
-}
-
-Listener::~Listener() {
-  struct stat status = {};
-  if (stat(address_.path.c_str(), &status) == 0 && status.st_dev == device_ &&
-      status.st_ino == inode_)
-    unlink(address_.path.c_str());
-  close(fd_);
-}
+Listener::Listener(DeliveryAddress address)
+    : address_(std::move(address)),
+      socket_(address_.path,
+              Error(ExitCode::kUsage, "another consumer listens there",
+                    FormatDeliveryAddress(address_), "end it, or choose another path")) {}
 
 std::unique_ptr<Receiver> Listener::Accept(const DeliveryStopped& stopped, bool enough,
                                            const std::function<void(const std::string&)>& refused) {
@@ -167,9 +110,9 @@ std::unique_ptr<Receiver> Listener::Accept(const DeliveryStopped& stopped, bool 
     if (refused) refused(text);
   };
   while (!stopped || !stopped()) {
-    pollfd one = {fd_, POLLIN, 0};
+    pollfd one = {socket_.fd(), POLLIN, 0};
     if (poll(&one, 1, 100) <= 0) continue;
-    const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
+    const int fd = accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) continue;
     auto socket = std::make_unique<Socket>(fd, "a producer", stopped);
     try {

@@ -8,6 +8,7 @@
 
 #include "reader/pipeline/delivery/address.h"
 #include "reader/pipeline/delivery/transport.h"
+#include "reader/pipeline/delivery/unix_socket.h"
 
 namespace headrace::reader {
 
@@ -22,11 +23,8 @@ std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOpti
 
 class Listener {
  public:
-  // Throws Error kUsage when another consumer listens there.
+  // Throws Error kUsage when another consumer listens there; otherwise as BoundSocket.
   explicit Listener(DeliveryAddress address);
-  ~Listener();  // removes the socket's file
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
 
   const DeliveryAddress& address() const { return address_; }
   // Waits for the next producer that speaks our version; null when `stopped` returned true. Other
@@ -37,8 +35,7 @@ class Listener {
 
  private:
   DeliveryAddress address_;
-  int fd_ = -1;
-  uint64_t device_ = 0, inode_ = 0;  // of the socket's file
+  BoundSocket socket_;
 };
 
 }  // namespace headrace::reader

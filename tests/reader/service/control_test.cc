@@ -112,6 +112,20 @@ TEST_F(ServiceControl, OneDispatcherHasAJobAndOneThatWasKilledIsNoObstacle) {
   EXPECT_TRUE(ControlConnection::Connect(path()));
 }
 
+// It answers in another way than "nobody": of a live one.
+TEST_F(ServiceControl, ASocketThatIsNotSeenToBeDeadIsLeftAlone) {
+  const int other = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  ASSERT_GE(other, 0);
+  const sockaddr_un name = SocketName(path());
+  ASSERT_EQ(bind(other, reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
+  ASSERT_EQ(listen(other, 1), 0);
+  EXPECT_TRUE(Listens(path()));  // EPROTOTYPE
+  EXPECT_THROW(ControlServer server(path()), Error);
+  EXPECT_TRUE(fs::exists(path()));
+  close(other);
+  EXPECT_FALSE(Listens(path() + "x"));
+}
+
 // Who cannot be let in keeps the listening socket readable.
 TEST_F(ServiceControl, WaitsWhileThereAreNoDescriptorsAndThenGoesOn) {
   ControlServer server(path());
