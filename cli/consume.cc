@@ -182,9 +182,11 @@ HR_COMMAND(
          "  headrace profile -- headrace consume shm:/tmp/batches.sock # recorded\n"
          "  headrace consume service:train --rank 0/2 --checkpoint 0.ckpt --resume # a job's "
          "rank\n",
-     .exit_codes = "0 all producers came to their end, 1 a producer went away before or another "
-                   "process took the rank, 2 usage or address taken, 5 bytes that are not a batch, "
-                   "130 interrupted",
+     .exit_codes =
+         "0 all producers came to their end, 1 a producer went away before, another "
+         "process took the rank, a dispatcher or rank did not come in time or the job was "
+         "ended, 2 usage or address taken, 5 bytes that are not a batch, "
+         "130 interrupted",
      .next = "headrace run PIPELINE --set delivery.to=ADDRESS",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<ConsumeOptions>();

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -28,8 +27,9 @@ namespace {
 using reader::service::DispatcherStatus;
 
 struct ServiceOptions {
-  std::string pipeline, job = "train", worker, mode = "lockstep";
+  std::string pipeline, job = "train", mode = "lockstep";
   uint32_t ranks = 1, workers = 2;
+  uint64_t worker = 0;
   std::vector<std::string> set;
   bool json = false, quiet = false;
   CommandLine *up = nullptr, *dispatcher = nullptr, *run_worker = nullptr, *status = nullptr,
@@ -96,7 +96,7 @@ int RunDispatcher(const ServiceOptions& options, uint32_t workers) {
   given.interrupted = [] { return experiments::Interrupted(); };
   given.describe = [&](const DispatcherStatus& status) { return DescribeStatus(options, status); };
   std::optional<service::LocalWorkers> local;
-  given.watch = [&](const DispatcherStatus&) {
+  given.watch = [&] {
     if (!local) return;
     for (const std::string& failure : local->Turn(MonotonicNs())) SayService(options, failure);
   };
@@ -168,15 +168,6 @@ void PrintRanks(const nlohmann::json& status) {
   }
 }
 
-void CheckWorkerNumber(const std::string& text) {
-  uint64_t worker = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, worker);
-  if (error == std::errc() && stop == end) return;
-  throw Error(ExitCode::kUsage, "is not the number of a worker", text,
-              "give one that headrace service status says");
-}
-
 int PrintStatus(const ServiceOptions& options) {
   const std::string text = AskDispatcher(options, "status");
   if (options.json) {
@@ -221,9 +212,9 @@ int Service(const ServiceOptions& options) {
   if (options.run_worker->Parsed()) return RunWorkerCommand(options);
   if (options.status->Parsed()) return PrintStatus(options);
   if (options.drain->Parsed()) {
-    CheckWorkerNumber(options.worker);
-    AskDispatcher(options, "drain", options.worker);
-    SayService(options, "worker " + options.worker + " ends once its splits are done");
+    const std::string worker = std::to_string(options.worker);
+    AskDispatcher(options, "drain", worker);
+    SayService(options, "worker " + worker + " ends once its splits are done");
     return 0;
   }
   if (options.end->Parsed()) {

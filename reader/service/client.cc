@@ -137,7 +137,9 @@ std::optional<Report> Client::TakeReport() {
   report.admitted = std::exchange(unreported_, {});
   report.delivered_rows = rows_;
   report.delivered_batches = batches_;
-  report.has_ended = is_finished_ ? 2 : has_ended_ ? 1 : 0;
+  report.progress = is_finished_ ? Report::kFinished
+                    : has_ended_ ? Report::kHeardEnded
+                                 : Report::kReading;
   return report;
 }
 

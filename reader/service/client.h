@@ -46,7 +46,9 @@ class Client {
 
   // A connection to a dispatcher stands: the Join to send on it, at once. Also for `Again`.
   Join Connected();
-  // Anything that a dispatcher says; what to answer.
+  // Anything that a dispatcher says; what to answer. A Started may be of another table: throws
+  // Error kUsage when the job had another one before, kBadData when a saved checkpoint does not
+  // fit.
   std::optional<Message> Handle(const Message& message);
   // A unit has come. Throws Error kBadData when only some of its rows are new, or none are of the
   // table: a worker has broken the rules.
@@ -70,9 +72,6 @@ class Client {
   bool has_started() const { return admitted_.has_value(); }
   // Once it has started.
   const Started& job() const { return job_; }
-  const DeliveryLedger& admitted() const { return *admitted_; }
-  const DeliveryLedger& delivered() const { return *delivered_; }
-  uint64_t delivered_rows() const { return rows_; }  // by this process
   // Why it is over.
   const Refused& end() const { return end_; }
 

@@ -8,6 +8,14 @@
 #include "base/error.h"
 
 namespace headrace::reader::service {
+namespace {
+
+Refused RefusedOf(const Error& error) {
+  return {static_cast<uint32_t>(error.code()),
+          error.where().empty() ? error.fact() : error.where() + ": " + error.fact(), error.fix()};
+}
+
+}  // namespace
 
 Dispatcher::Dispatcher(DispatcherOptions options)
     : options_(std::move(options)), job_(options_.job) {
@@ -25,10 +33,7 @@ std::vector<Addressed> Dispatcher::Handle(uint64_t peer, const Message& message,
     std::visit([&](const auto& m) { On(peer, m, now_ns, &out); }, message);
   } catch (const Error& error) {
     // A message that cannot be true: whoever sent it has no part in this job.
-    out.push_back(
-        {peer, Refused{static_cast<uint32_t>(error.code()),
-                       error.where().empty() ? error.fact() : error.where() + ": " + error.fact(),
-                       error.fix()}});
+    out.push_back({peer, RefusedOf(error)});
   }
   return out;
 }
@@ -69,21 +74,7 @@ void Dispatcher::On(uint64_t peer, const Join& join, int64_t now_ns, Out* out) {
       clients_[peer] = {};
       TellStarted(join.rank, out);
       // Rows that it admitted and could not report before its connection ended.
-      const DeliveryLedger& has = job_.members().at(join.rank).ledger;
-      std::vector<RowSpan> rows;
-      for (uint64_t epoch = 0; epoch < options_.job.epochs; ++epoch) {
-        for (uint64_t split = 0; split < options_.job.splits.size(); ++split) {
-          const RowRange& all = options_.job.splits[split];
-          uint64_t next = all.first;
-          for (const RowSpan& left : has.Remaining(epoch, split)) {
-            if (next < left.first) rows.push_back({epoch, split, next, left.first - next, 0});
-            next = left.first + left.count;
-          }
-          if (next < all.first + all.count)
-            rows.push_back({epoch, split, next, all.first + all.count - next, 0});
-        }
-      }
-      board_->Admitted(rows, now_ns);
+      board_->Admitted(job_.members().at(join.rank).ledger.Settled(), now_ns);
       if (is_ended_) out->push_back({peer, Ended{job_.term()}});
       EndIfComplete(out);
       return Serve(now_ns, out);
@@ -96,6 +87,7 @@ void Dispatcher::EndTerm(const std::vector<uint64_t>& again, Out* out) {
   board_.reset();
   is_ended_ = false;
   done_.clear();
+  dismissed_.clear();
   for (auto& [peer, worker] : workers_) worker.wants = 0;
   for (const uint64_t peer : again) {
     clients_.erase(peer);
@@ -109,8 +101,7 @@ void Dispatcher::BeginTerm(Out* out) {
     for (const auto& [rank, member] : job_.members()) rows.push_back(member.ledger.settled_rows());
     board_.emplace(options_.board, job_.Union(), job_.term(), std::move(rows));
   } catch (const Error& error) {
-    const Refused refused{static_cast<uint32_t>(error.code()), error.where() + ": " + error.fact(),
-                          error.fix()};
+    const Refused refused = RefusedOf(error);
     for (const auto& [rank, member] : job_.members())
       if (member.peer != 0) out->push_back({member.peer, refused});
     job_.Disband();
@@ -156,7 +147,7 @@ void Dispatcher::On(uint64_t peer, const Report& report, int64_t now_ns, Out* ou
   if (report.instance != job_.members().at(*rank).instance) return;
   board_->Admitted(report.admitted, now_ns);
   if (!report.admitted.empty()) failures_ = 0;
-  if (report.has_ended >= 2) done_.insert(*rank);
+  if (report.progress >= Report::kFinished) done_.insert(*rank);
   EndIfComplete(out);
   DismissRanks(out);
   EndDrained(out);
@@ -170,15 +161,18 @@ void Dispatcher::EndIfComplete(Out* out) {
     if (member.peer != 0) out->push_back({member.peer, Ended{job_.term()}});
 }
 
-// Once all ranks know that all is admitted none needs another any more.
+// Once all ranks know that all is admitted none needs another any more. Each is told once: it
+// answers with a Report, which comes here again.
 void Dispatcher::DismissRanks(Out* out) {
   if (!is_ended_) return;
   for (const auto& [rank, member] : job_.members()) {
     if (done_.contains(rank)) continue;  // it may have gone
     const auto said = clients_.find(member.peer);
-    if (said == clients_.end() || said->second.has_ended == 0) return;
+    if (said == clients_.end() || said->second.progress < Report::kHeardEnded) return;
   }
-  for (const auto& [rank, member] : job_.members()) out->push_back({member.peer, Bye{}});
+  for (const auto& [rank, member] : job_.members())
+    if (member.peer != 0 && dismissed_.insert(member.peer).second)
+      out->push_back({member.peer, Bye{}});
 }
 
 void Dispatcher::On(uint64_t peer, const Register& who, int64_t now_ns, Out* out) {

@@ -116,6 +116,7 @@ class Dispatcher {
   std::map<uint64_t, Worker> workers_;
   std::map<uint64_t, Report> clients_;  // connections of members, with what they last said
   std::set<uint32_t> done_;             // ranks that delivered all that they got in this term
+  std::set<uint64_t> dismissed_;        // connections of ranks that were told Bye in this term
   uint64_t last_served_ = 0;            // worker: the next one is first
   uint64_t rows_ = 0, workers_lost_ = 0;
   uint32_t failures_ = 0;

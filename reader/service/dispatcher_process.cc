@@ -138,7 +138,7 @@ bool DispatcherProcess::Run() {
     if (now - ticked_ns >= kTickNs) {
       ticked_ns = now;
       state.Send(state.dispatcher.Tick(now));
-      if (state.options.watch) state.options.watch(state.dispatcher.status());
+      if (state.options.watch) state.options.watch();
     }
     if (const auto& failure = state.dispatcher.failure()) {
       state.Part();

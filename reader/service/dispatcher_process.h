@@ -17,8 +17,8 @@ struct DispatcherProcessOptions {
   uint32_t ranks = 1;
   Mode mode = Mode::kLockstep;
   std::function<bool()> interrupted = {};
-  // Called a few times a second with what it knows: for a provisioner, for progress.
-  std::function<void(const DispatcherStatus&)> watch = {};
+  // Called a few times a second, by Run's thread.
+  std::function<void()> watch = {};
   // What `status` answers, of a status.
   std::function<std::string(const DispatcherStatus&)> describe = {};
 };
@@ -26,7 +26,7 @@ struct DispatcherProcessOptions {
 class DispatcherProcess {
  public:
   // Opens the table and listens. Throws Error kUsage when another dispatcher has the job, or the
-  // pipeline is none for a service.
+  // pipeline is none for a service; otherwise as LoadPipeline and OpenTable.
   explicit DispatcherProcess(DispatcherProcessOptions options);
   ~DispatcherProcess();
 

@@ -26,8 +26,6 @@ class LocalWorkers {
   // Call a few times a second: looks who has ended, starts those that are missing. Returns a line
   // for each that failed. Throws Error kResources where the system makes no process.
   std::vector<std::string> Turn(int64_t now_ns);
-  uint32_t running() const { return static_cast<uint32_t>(children_.size()); }
-  uint32_t wanted() const { return wanted_; }
 
  private:
   void Start(int64_t now_ns);

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "base/check.h"
 #include "base/error.h"
 
 namespace headrace::reader::service {
@@ -38,7 +37,7 @@ void FieldsOf(M& m, V& v) {
     v(m.code, m.reason, m.fix);
   } else if constexpr (std::is_same_v<T, Report>) {
     v(m.instance, m.term, m.admitted, m.delivered_rows, m.delivered_batches, m.wait_ns,
-      m.compute_ns, m.has_ended);
+      m.compute_ns, m.progress);
   } else if constexpr (std::is_same_v<T, Ended>) {
     v(m.term);
   } else if constexpr (std::is_same_v<T, Register>) {
@@ -48,13 +47,13 @@ void FieldsOf(M& m, V& v) {
   } else if constexpr (std::is_same_v<T, Ask>) {
     v(m.term, m.count);
   } else if constexpr (std::is_same_v<T, Lease>) {
-    v(m.term, m.number, m.epoch, m.split, m.deal.first, m.deal.stride, m.deal.ranks, m.wanted);
+    v(m.term, m.epoch, m.split, m.deal.first, m.deal.stride, m.deal.ranks, m.wanted);
   } else if constexpr (std::is_same_v<T, Cut>) {
     v(m.term, m.rank);
   } else if constexpr (std::is_same_v<T, Failed>) {
     v(m.code, m.reason);
   } else if constexpr (std::is_same_v<T, Alive>) {
-    v(m.sent_units, m.void_units);
+    v(m.sent_units);
   } else if constexpr (std::is_same_v<T, Command>) {
     v(m.verb, m.argument);
   } else if constexpr (std::is_same_v<T, Answer>) {

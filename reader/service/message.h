@@ -26,7 +26,7 @@ constexpr uint16_t kMessageVersion = 1;
 constexpr uint64_t kMessageHeaderBytes = 24;
 constexpr uint64_t kMaxMessageBytes = uint64_t{256} << 20;
 
-// Client -> dispatcher: this process is rank `rank`, and has the rows of `ledgers`.
+// Client -> dispatcher: this process is rank `rank`, and has the rows of `states`.
 struct Join {
   uint32_t rank = 0, ranks = 1;
   uint64_t instance = 0;    // of the process, random
@@ -77,8 +77,10 @@ struct Report {
   std::vector<RowSpan> admitted;
   uint64_t delivered_rows = 0, delivered_batches = 0;  // by this process
   uint64_t wait_ns = 0, compute_ns = 0;
-  // 1: Ended was heard. 2: and all that was admitted is delivered and kept: it needs nothing more.
-  uint32_t has_ended = 0;
+  static constexpr uint32_t kReading = 0;
+  static constexpr uint32_t kHeardEnded = 1;
+  static constexpr uint32_t kFinished = 2;  // and all that was admitted is delivered and kept
+  uint32_t progress = kReading;
 };
 
 // Dispatcher -> client: all rows of all epochs are admitted by the ranks. Bye follows once all of
@@ -114,7 +116,7 @@ struct Ask {
 // Dispatcher -> worker: make these rows of the split.
 struct Lease {
   Term term = 0;
-  uint64_t number = 0, epoch = 0, split = 0;
+  uint64_t epoch = 0, split = 0;
   Deal deal;
   std::vector<RowRange> wanted;  // ascending, not empty
 };
@@ -133,7 +135,7 @@ struct Failed {
 
 // Worker -> dispatcher, once a second: it lives.
 struct Alive {
-  uint64_t sent_units = 0, void_units = 0;  // units that no lease was left for
+  uint64_t sent_units = 0;
 };
 
 // Dispatcher -> worker: asks for no more; Bye once its leases are done.
@@ -156,6 +158,7 @@ using Message =
     std::variant<Join, Waiting, Started, Again, Superseded, Refused, Report, Ended, Register,
                  Session, Ask, Lease, Cut, Failed, Alive, Drain, Bye, Command, Answer>;
 
+// The message on the wire. Throws Error kResources when its body is longer than kMaxMessageBytes.
 std::string Serialize(const Message& message);
 
 // Bytes of a whole message, header included, from its first kMessageHeaderBytes. Throws Error

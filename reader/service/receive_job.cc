@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,6 +26,7 @@
 #include "reader/service/client.h"
 #include "reader/service/control.h"
 #include "reader/service/job_folder.h"
+#include "reader/service/process_name.h"
 #include "reader/service/wakeup.h"
 
 namespace headrace::reader::service {
@@ -71,7 +71,7 @@ struct ReceiveJob::State {
   uint32_t stage, receive, deserialize, consumer_stage, rebatch_account, consumer_account;
   StopSignal stop;
   Wakeup wakeup;  // of the control thread
-  std::atomic<uint64_t> bytes{0}, repeated{0};
+  std::atomic<uint64_t> bytes{0};
   std::atomic<bool> is_done{false};      // nothing is consumed any more
   std::atomic<bool> is_finished{false};  // all is delivered, and saved
   std::atomic<int64_t> done_ns{0};
@@ -104,15 +104,12 @@ ReceiveJob::State::State(ReceiveJobOptions given, std::unique_ptr<Consumer> take
     consumer->LoadState(saved.back().consumer_state);
     progress.resumed = true;
   }
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  client.emplace(
-      ClientOptions{.rank = options.rank,
-                    .ranks = options.ranks,
-                    .instance = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
-                    .address = FormatDeliveryAddress(address),
-                    .host = fmt::format("{}, process {}", host, getpid())},
-      std::move(saved));
+  client.emplace(ClientOptions{.rank = options.rank,
+                               .ranks = options.ranks,
+                               .instance = RandomInstance(),
+                               .address = FormatDeliveryAddress(address),
+                               .host = fmt::format("{}, process {}", HostName(), getpid())},
+                 std::move(saved));
   progress.fraction = -1;
   hr_account_open("consume");
   stage = hr_stage("receive", 1, 0);
@@ -149,11 +146,10 @@ void ReceiveJob::State::CheckJoining() {
   std::lock_guard lock(mutex);
   if (client->state() != Client::State::kJoining || client->has_ended()) joining_ns = now;
   if (now - joining_ns < options.join_timeout_ns) return;
-  std::string ranks;
-  for (const uint32_t rank : missing) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
+  const std::string who =
+      missing.empty() ? "the dispatcher" : fmt::format("rank {}", fmt::join(missing, ", "));
   throw Error(ExitCode::kFailure,
-              fmt::format("waited {} s for {}", options.join_timeout_ns / 1'000'000'000,
-                          ranks.empty() ? "the dispatcher" : "rank " + ranks),
+              fmt::format("waited {} s for {}", options.join_timeout_ns / 1'000'000'000, who),
               fmt::format("rank {}/{}", options.rank, options.ranks),
               "start what is missing, or all ranks again, each from its checkpoint");
 }
@@ -220,7 +216,7 @@ bool ReceiveJob::State::TalkTo(ControlConnection* connection) {
   if (auto report = client->TakeReport()) {
     report->wait_ns = progress.wait_ns;
     report->compute_ns = progress.compute_ns;
-    has_said_finished |= report->has_ended >= 2;
+    has_said_finished |= report->progress >= Report::kFinished;
     connection->Send(*report);
   }
   return true;
@@ -233,10 +229,8 @@ void ReceiveJob::State::Hear(const Message& message) {
       std::lock_guard lock(mutex);
       missing = waiting->missing;
     }
-    std::string ranks;
-    for (const uint32_t rank : waiting->missing)
-      ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
-    Note(fmt::format("waits for rank{} {}", waiting->missing.size() == 1 ? "" : "s", ranks));
+    Note(fmt::format("waits for rank{} {}", waiting->missing.size() == 1 ? "" : "s",
+                     fmt::join(waiting->missing, ", ")));
   } else if (const auto* started = std::get_if<Started>(&message)) {
     Note(fmt::format("rank {}/{} begins: generation {}, term {}", options.rank, options.ranks,
                      started->generation, started->term));
@@ -291,8 +285,6 @@ bool ReceiveJob::State::Admit(TensorBatch&& unit) {
         changed.wait_for(lock, kLookAgain);
         continue;
       case Client::Admission::kHave:
-        ++repeated;
-        return true;
       case Client::Admission::kStale:
         return true;
       case Client::Admission::kNew:
@@ -421,6 +413,5 @@ PipelineProgress ReceiveJob::progress() const {
 }
 
 uint64_t ReceiveJob::bytes() const { return state_->bytes; }
-uint64_t ReceiveJob::repeated_units() const { return state_->repeated; }
 
 }  // namespace headrace::reader::service

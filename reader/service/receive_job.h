@@ -22,7 +22,7 @@ struct ReceiveJobOptions {
   std::string folder;  // of the job (job_folder.h); there
   uint32_t rank = 0, ranks = 1;
   bool through_shared_memory = false;
-  uint32_t queue = 4;  // units between the workers and the consumer
+  uint32_t queue = 2;  // units between the workers and the consumer
   CheckpointOptions checkpoint;
   int64_t join_timeout_ns = 600'000'000'000;  // the longest wait for the other ranks
   std::function<bool()> interrupted = {};
@@ -43,7 +43,6 @@ class ReceiveJob {
 
   PipelineProgress progress() const;  // fraction below 0: what other ranks have is not known
   uint64_t bytes() const;             // of frames received
-  uint64_t repeated_units() const;    // that came and were had
 
  private:
   struct State;

@@ -161,7 +161,7 @@ std::optional<Lease> SplitBoard::Hand(uint64_t worker, int64_t now_ns) {
   } else {
     ++again_;  // with its deal: within a term a unit belongs to one client
   }
-  CountPending(*key, &open);
+  if (options_.mode == Mode::kIndependent) CountPending(*key, &open);
   open.lost = false;
   open.since_ns = now_ns;
   if (std::find(open.workers.begin(), open.workers.end(), worker) == open.workers.end())
@@ -169,7 +169,6 @@ std::optional<Lease> SplitBoard::Hand(uint64_t worker, int64_t now_ns) {
   of_worker_[worker].insert(*key);
   Lease lease;
   lease.term = term_;
-  lease.number = ++number_;
   lease.epoch = key->first;
   lease.split = key->second;
   lease.deal = open.deal;

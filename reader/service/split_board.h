@@ -44,7 +44,8 @@ class SplitBoard {
   SplitBoard(BoardOptions options, DeliveryLedger settled, Term term,
              std::vector<uint64_t> rows_of_ranks = {});
 
-  // A lease for this worker; nothing when there is none now. O(1) but for splits that are done.
+  // A lease for this worker; nothing when there is none now. Time: units of the split, and in
+  // lockstep up to 64 x ranks; when only slow splits are left, the open leases.
   std::optional<Lease> Hand(uint64_t worker, int64_t now_ns);
   // Rows that a client has. Those that it has said before count once. Throws Error kBadData for
   // rows that are not of this job.
@@ -57,7 +58,6 @@ class SplitBoard {
   uint64_t left_rows() const { return left_rows_; }
   uint64_t open_leases(uint64_t worker) const;
   uint64_t leased_again() const { return again_; }  // leases that repeated one
-  const DeliveryLedger& settled() const { return settled_; }
 
  private:
   using Key = std::pair<uint64_t, uint64_t>;  // epoch, split
@@ -89,9 +89,9 @@ class SplitBoard {
   std::vector<uint64_t> order_;              // of its splits
   uint64_t next_ = 0;                        // in order_
   uint64_t left_rows_ = 0;
-  uint64_t number_ = 0, again_ = 0;
+  uint64_t again_ = 0;
   std::vector<uint64_t> dealt_rows_;  // by rank, in lockstep; with those it had before
-  std::vector<uint64_t> pending_;     // units leased and not admitted, by rank
+  std::vector<uint64_t> pending_;     // units leased and not admitted, by rank; when independent
   std::vector<uint64_t> dealt_;       // splits dealt whole, by rank
 };
 

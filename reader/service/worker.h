@@ -12,7 +12,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -60,10 +59,8 @@ class Worker {
   // The session, once there is one. It changes with each term.
   const std::optional<Session>& session() const { return session_; }
   Term term() const { return term_; }
-  bool is_draining() const { return is_draining_; }
   bool is_over() const { return is_over_; }
   const std::optional<Refused>& refusal() const { return refusal_; }
-  size_t open_leases() const { return leases_.size(); }
 
  private:
   struct Held {

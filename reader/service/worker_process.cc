@@ -7,7 +7,6 @@
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <thread>
 #include <utility>
 
@@ -19,6 +18,7 @@
 #include "reader/service/control.h"
 #include "reader/service/job_folder.h"
 #include "reader/service/leased_splits.h"
+#include "reader/service/process_name.h"
 #include "reader/service/send_lanes.h"
 #include "reader/service/unit_joiner.h"
 #include "reader/service/wakeup.h"
@@ -37,7 +37,6 @@ struct Shared {
   std::mutex mutex;  // guards the following
   Worker worker;
   std::vector<Cut> cuts;  // to be said
-  uint64_t void_units = 0;
 };
 
 // The end of the pipeline: each unit to the lane of the client that it was dealt to.
@@ -78,10 +77,7 @@ class DealUnits final : public Consumer {
     {
       std::lock_guard lock(shared_->mutex);
       const Lease* const lease = shared_->worker.Find(span.epoch);
-      if (lease == nullptr) {
-        ++shared_->void_units;
-        return joiner_.Drop(span.epoch);
-      }
+      if (lease == nullptr) return joiner_.Drop(span.epoch);  // it is void
       const uint64_t wanted = WantedRowsOf(lease->wanted, RowsOfUnit(split, unit, unit_rows_));
       whole = joiner_.Add(span.epoch, unit, wanted, std::move(piece));
       if (!whole) return;
@@ -104,9 +100,7 @@ class WorkerLoop {
  public:
   explicit WorkerLoop(const WorkerProcessOptions& options)
       : options_(options),
-        shared_({.instance = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
-                 .pid = getpid(),
-                 .host = HostName()}),
+        shared_({.instance = RandomInstance(), .pid = getpid(), .host = HostName()}),
         lanes_({.cut = [this](Term term, uint32_t rank) {
           std::lock_guard lock(shared_.mutex);
           shared_.cuts.push_back({term, rank});
@@ -131,11 +125,6 @@ class WorkerLoop {
   }
 
  private:
-  static std::string HostName() {
-    char name[256] = {};
-    gethostname(name, sizeof name - 1);
-    return name;
-  }
   bool Interrupted() const { return options_.interrupted && options_.interrupted(); }
   bool IsOver() {
     std::lock_guard lock(shared_.mutex);
@@ -241,20 +230,17 @@ class WorkerLoop {
   void Say() {
     std::vector<Cut> cuts;
     std::optional<Ask> ask;
-    Alive alive;
     {
       std::lock_guard lock(shared_.mutex);
       cuts.swap(shared_.cuts);
       if (pipeline_) ask = shared_.worker.TakeAsk();
-      alive.void_units = shared_.void_units;
     }
     for (const Cut& cut : cuts) connection_->Send(cut);
     if (ask) connection_->Send(*ask);
     const int64_t now = MonotonicNs();
     if (now - alive_ns_ < kAliveNs) return;
     alive_ns_ = now;
-    alive.sent_units = lanes_.sent();
-    connection_->Send(alive);
+    connection_->Send(Alive{lanes_.sent()});
   }
 
   // The lanes first: a pipeline that waits for room in one of them would not end.

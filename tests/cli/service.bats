@@ -260,7 +260,7 @@ state_is() { [ "$(service_status | jq -r .state)" = "$1" ]; }
   [[ "$output" == *"--producers"* ]]
   run "$HEADRACE" service drain "$JOB" 1x
   [ "$status" -eq 2 ]
-  [[ "$output" == *"1x"*"is not the number of a worker"* ]]
+  [[ "$output" == *"WORKER"*"1x"*"is not a whole number"* && "$output" != *$'\n'* ]]
   mkdir "$DIR/open"
   chmod 777 "$DIR/open"
   for command in "service worker $DIR/open" "service status $DIR/open" "service drain $DIR/open 1" "service end $DIR/open" \

@@ -137,24 +137,34 @@ std::vector<RowSpan> DeliveryLedger::Admit(std::span<const RowSpan> spans) {
   return added;
 }
 
-void DeliveryLedger::Merge(const DeliveryLedger& other) {
+void DeliveryLedger::EachSettled(const std::function<void(const RowSpan&)>& take) const {
   const auto add = [&](uint64_t epoch, uint64_t split, const RowRange& range) {
-    if (range.count == 0) return;
-    const RowSpan span{epoch, split, range.first, range.count, range.count};
-    const std::vector<RowSpan> parts = Unsettled(span);
-    if (parts.size() != 1 || parts[0].count != range.count)
-      throw Error(ExitCode::kBadData,
-                  fmt::format("row {} of epoch {} was delivered to both", range.first, epoch));
-    Settle(parts);
+    if (range.count > 0) take({epoch, split, range.first, range.count, range.count});
   };
-  for (uint64_t epoch = 0; epoch < other.state_.first_epoch; ++epoch)
+  for (uint64_t epoch = 0; epoch < state_.first_epoch; ++epoch)
     for (uint64_t split = 0; split < splits_.size(); ++split) add(epoch, split, splits_[split]);
-  for (const auto& [epoch, state] : other.state_.epochs) {
+  for (const auto& [epoch, state] : state_.epochs) {
     for (uint64_t split = 0; split < splits_.size(); ++split)
       if (Bit(state.done, split)) add(epoch, split, splits_[split]);
     for (const auto& [split, ranges] : state.partial)
       for (const RowRange& range : ranges) add(epoch, split, range);
   }
+}
+
+std::vector<RowSpan> DeliveryLedger::Settled() const {
+  std::vector<RowSpan> settled;
+  EachSettled([&](const RowSpan& span) { settled.push_back(span); });
+  return settled;
+}
+
+void DeliveryLedger::Merge(const DeliveryLedger& other) {
+  other.EachSettled([this](const RowSpan& span) {
+    const std::vector<RowSpan> parts = Unsettled(span);
+    if (parts.size() != 1 || parts[0].count != span.count)
+      throw Error(ExitCode::kBadData,
+                  fmt::format("row {} of epoch {} was delivered to both", span.first, span.epoch));
+    Settle(parts);
+  });
 }
 
 // Epochs that are whole, from the first on, need no memory.

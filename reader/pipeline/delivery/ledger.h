@@ -5,6 +5,7 @@
 // Not thread-safe, except for const functions while nothing changes it.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <vector>
@@ -55,6 +56,9 @@ class DeliveryLedger {
   // settled a row.
   void Merge(const DeliveryLedger& other);
 
+  // The ranges that are settled, of all epochs, with rows = count.
+  std::vector<RowSpan> Settled() const;
+
   bool IsDone(uint64_t epoch, uint64_t split) const;
   // The ranges of a split that are not settled, ascending, with rows = count.
   std::vector<RowSpan> Remaining(uint64_t epoch, uint64_t split) const;
@@ -66,6 +70,8 @@ class DeliveryLedger {
   const std::vector<RowRange>& splits() const { return splits_; }
 
  private:
+  // One range after the other: all together may be many.
+  void EachSettled(const std::function<void(const RowSpan&)>& take) const;
   DeliveryState::Epoch& EpochOf(uint64_t epoch);
   void Finish(uint64_t epoch);
 

@@ -171,6 +171,12 @@ TEST(DeliveryLedger, AdmitsEachRowOnceAndMergesWithAnotherThatHasTheRest) {
     both.Merge(halves[0]);
     both.Merge(halves[1]);
     EXPECT_EQ(both.settled_rows(), rows[0].size() + rows[1].size());
+    std::set<std::pair<uint64_t, uint64_t>> settled, all = rows[0];
+    all.insert(rows[1].begin(), rows[1].end());
+    for (const RowSpan& span : both.Settled())
+      for (uint64_t row = span.first; row < span.first + span.count; ++row)
+        EXPECT_TRUE(settled.insert({span.epoch, row}).second);
+    EXPECT_EQ(settled, all);
     if (!rows[0].empty()) {
       EXPECT_THROW(both.Merge(halves[0]), Error);
     }

@@ -259,11 +259,11 @@ TEST(ServiceJoin, WhoWaitsIsToldOfARankThatWent) {
   EXPECT_THAT(First<Waiting>(out).missing, ElementsAre(0, 2));
 }
 
-Report ReportOf(uint64_t instance, uint32_t has_ended, std::vector<RowSpan> admitted = {}) {
+Report ReportOf(uint64_t instance, uint32_t progress, std::vector<RowSpan> admitted = {}) {
   Report report;
   report.instance = instance;
   report.term = 100;
-  report.has_ended = has_ended;
+  report.progress = progress;
   report.admitted = std::move(admitted);
   return report;
 }
@@ -273,30 +273,50 @@ Dispatcher AdmittedJob() {
   Dispatcher dispatcher = MakeDispatcher();
   dispatcher.Handle(10, JoinOf(0, 20), 0);
   dispatcher.Handle(11, JoinOf(1, 21), 0);
-  dispatcher.Handle(10, ReportOf(20, 0, {{0, 0, 0, 4, 4}}), 0);
-  const auto out = dispatcher.Handle(11, ReportOf(21, 0, {{0, 1, 4, 4, 4}}), 0);
+  dispatcher.Handle(10, ReportOf(20, Report::kReading, {{0, 0, 0, 4, 4}}), 0);
+  const auto out = dispatcher.Handle(11, ReportOf(21, Report::kReading, {{0, 1, 4, 4, 4}}), 0);
   EXPECT_THAT(Receivers<Ended>(out), ElementsAre(10, 11));
   return dispatcher;
 }
 
 TEST(ServiceEnd, AJobIsOverWhenEveryRankHasDeliveredItsRowsAndGone) {
   Dispatcher dispatcher = AdmittedJob();
-  dispatcher.Handle(10, ReportOf(20, 2), 0);
-  EXPECT_THAT(Receivers<Bye>(dispatcher.Handle(11, ReportOf(21, 1), 0)), ElementsAre(10, 11));
+  dispatcher.Handle(10, ReportOf(20, Report::kFinished), 0);
+  EXPECT_THAT(Receivers<Bye>(dispatcher.Handle(11, ReportOf(21, Report::kHeardEnded), 0)),
+              ElementsAre(10, 11));
   dispatcher.Gone(10, 0);
   EXPECT_FALSE(dispatcher.status().is_complete);
-  dispatcher.Handle(11, ReportOf(21, 2), 0);
+  dispatcher.Handle(11, ReportOf(21, Report::kFinished), 0);
   EXPECT_TRUE(dispatcher.status().is_complete);
   EXPECT_FALSE(dispatcher.is_over());
   dispatcher.Gone(11, 0);
   EXPECT_TRUE(dispatcher.is_over());
 }
 
+// A Report answers each Bye: a Bye for each Report would keep both busy until the last step.
+TEST(ServiceEnd, ARankIsToldOnceThatItMayGo) {
+  Dispatcher dispatcher = AdmittedJob();
+  dispatcher.Handle(10, ReportOf(20, Report::kHeardEnded), 0);
+  EXPECT_THAT(Receivers<Bye>(dispatcher.Handle(11, ReportOf(21, Report::kHeardEnded), 0)),
+              ElementsAre(10, 11));
+  for (const uint32_t progress : {Report::kHeardEnded, Report::kFinished})
+    EXPECT_THAT(dispatcher.Handle(10, ReportOf(20, progress), 0), IsEmpty());
+  // On another connection it has not heard of it.
+  dispatcher.Gone(11, 0);
+  Join join = JoinOf(1, 21, 2);
+  join.generation = 1;
+  join.term = 100;
+  join.states = {StateWith({{0, 1, 4, 4, 4}})};
+  EXPECT_THAT(Receivers<Ended>(dispatcher.Handle(12, join, 0)), ElementsAre(12));
+  EXPECT_THAT(Receivers<Bye>(dispatcher.Handle(12, ReportOf(21, Report::kHeardEnded), 0)),
+              ElementsAre(12));
+}
+
 // It has rows in memory that its trainer never saw.
 TEST(ServiceEnd, AJobIsNotOverWhenARankDiesWithRowsThatItDidNotDeliver) {
   Dispatcher dispatcher = AdmittedJob();
-  dispatcher.Handle(10, ReportOf(20, 2), 0);
-  dispatcher.Handle(11, ReportOf(21, 1), 0);
+  dispatcher.Handle(10, ReportOf(20, Report::kFinished), 0);
+  dispatcher.Handle(11, ReportOf(21, Report::kHeardEnded), 0);
   dispatcher.Gone(10, 0);
   dispatcher.Gone(11, 0);  // killed
   EXPECT_FALSE(dispatcher.is_over());
@@ -308,7 +328,7 @@ TEST(ServiceEnd, AJobIsNotOverWhenARankDiesWithRowsThatItDidNotDeliver) {
   }
   EXPECT_TRUE(dispatcher.status().is_running);
   for (const uint32_t rank : {0u, 1u}) {
-    Report report = ReportOf(30 + rank, 2);
+    Report report = ReportOf(30 + rank, Report::kFinished);
     report.term = dispatcher.status().term;
     EXPECT_FALSE(dispatcher.status().is_complete);
     dispatcher.Handle(12 + rank, report, 0);
