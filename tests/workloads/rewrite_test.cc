@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "workloads/compression.h"
 #include "workloads/generator.h"
 #include "workloads/layout_advice.h"
 
@@ -57,6 +58,29 @@ TEST_F(Rewriting, AGoalMakesSmallStripesLarger) {
   const reader::Table table = MakeTable(2048, 256);
   options.optimize = LayoutGoal::kBalanced;
   EXPECT_EQ(RewriteWriterOptions(table, options).stripe_rows, 2048u);
+}
+
+TEST_F(Rewriting, ACodecThatIsNamedIsNotChosenAndStripesStillAre) {
+  RewriteOptions options;
+  const reader::Table table = MakeTable(2048, 256);
+  options.optimize = LayoutGoal::kBalanced;
+  EXPECT_TRUE(RewriteWriterOptions(table, options).choose_codec);
+  options.compression = "lz4";
+  const reader::dwrf::WriterOptions named = RewriteWriterOptions(table, options);
+  EXPECT_FALSE(named.choose_codec);
+  EXPECT_EQ(named.compression, CompressionKind::kLz4);
+  EXPECT_EQ(named.stripe_rows, 2048u);
+  options.optimize = LayoutGoal::kFixed;
+  EXPECT_EQ(RewriteWriterOptions(table, options).stripe_rows, 256u);
+}
+
+TEST(Compression, CodecsAreCalledAsOptionsCallThem) {
+  for (const CompressionKind kind :
+       {CompressionKind::kNone, CompressionKind::kZlib, CompressionKind::kSnappy,
+        CompressionKind::kZstd, CompressionKind::kLz4})
+    EXPECT_EQ(ParseCompression(reader::dwrf::CodecName(kind)), kind);
+  EXPECT_STREQ(reader::dwrf::CodecName(CompressionKind::kGzip), "gzip");
+  EXPECT_STREQ(reader::dwrf::CodecName(CompressionKind::kLzo), "lzo");
 }
 
 TEST_F(Rewriting, ALevelStaysWithItsCodec) {
