@@ -49,7 +49,7 @@ void AddWords(std::vector<CommandDescription>* commands) {
     for (OptionDescription& option : command.options) {
       if (!option.positional) continue;
       if (option.names[0] == "COMMAND") option.choices = names;
-      if (option.names[0] != "workload") continue;
+      if (option.names[0] != kWorkload) continue;
       option.choices = models;
       option.value = kWorkload;
     }
@@ -91,7 +91,7 @@ void InstallAll(const std::string& prefix, const std::vector<CommandDescription>
 int Complete(const CompletionOptions& options) {
   if (options.runs) return ListRuns();
   if (options.shell.empty() && options.into.empty())
-    throw Error(ExitCode::kUsage, "which shell?", "completion",
+    throw Error(ExitCode::kUsage, "no shell is named", "SHELL",
                 fmt::format("say one of {}", fmt::join(Shells(), ", ")));
   std::vector<CommandDescription> commands;
   for (const auto& [name, command] : Registry<Command>::Global().entries()) {
@@ -118,30 +118,37 @@ HR_COMMAND(
      .next = "source the script; packages install all three",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<CompletionOptions>();
-       command_line.AddOption("SHELL", options->shell, "Print the script of this shell")
-           ->Check(OneOf(Shells()));
+       CommandOption* const shell =
+           command_line.AddOption("SHELL", options->shell, "Print the script of this shell")
+               ->Check(OneOf(Shells()));
+       CommandOption* const into =
+           command_line
+               .AddOption("--into", options->into,
+                          "Write the scripts of all shells below this prefix, where they look for "
+                          "them")
+               ->TypeName("FOLDER")
+               ->Excludes(shell);
        command_line
-           .AddOption("--into", options->into,
-                      "Write the scripts of all shells below this prefix, where they look for them")
-           ->TypeName("FOLDER");
-       command_line.AddFlag("--runs", options->runs,
-                            "Print the runs of the database instead; the scripts ask for them");
+           .AddFlag("--runs", options->runs,
+                    "Print the runs of the database instead; the scripts ask for them")
+           ->Excludes(shell)
+           ->Excludes(into);
        return [options] { return Complete(*options); };
      }});
 
 }  // namespace
 
-Completed CompletedBy(const OptionDescription& option) {
+CompletionKind CompletedBy(const OptionDescription& option) {
   if (!option.choices.empty())
-    return option.value == kWorkload ? Completed::kWordsAndFiles : Completed::kWords;
+    return option.value == kWorkload ? CompletionKind::kWordsAndFiles : CompletionKind::kWords;
   const std::string& what =
       option.positional && option.value == "TEXT" ? option.names[0] : option.value;
   for (const char* name : {"FILE", "PIPELINE", "TABLE", "PLACE"}) {
-    if (what == name) return Completed::kFiles;
+    if (what == name) return CompletionKind::kFiles;
   }
-  if (what == "FOLDER") return Completed::kFolders;
-  if (what == "RUN") return Completed::kRuns;
-  return what == "SIDE" ? Completed::kRunsAndFiles : Completed::kNothing;
+  if (what == "FOLDER") return CompletionKind::kFolders;
+  if (what == "RUN") return CompletionKind::kRuns;
+  return what == "SIDE" ? CompletionKind::kRunsAndFiles : CompletionKind::kNothing;
 }
 
 std::string CommandWord(const CommandDescription& command) {

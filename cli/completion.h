@@ -22,7 +22,7 @@ struct CompletionShell {
       ::headrace::Registry<::headrace::cli::CompletionShell>::Global().Add(name, __VA_ARGS__)
 
 // What a shell offers for the value of an option or argument.
-enum class Completed : uint8_t {
+enum class CompletionKind : uint8_t {
   kNothing,
   kWords,
   kFiles,
@@ -31,7 +31,7 @@ enum class Completed : uint8_t {
   kRunsAndFiles,
   kWordsAndFiles
 };
-Completed CompletedBy(const OptionDescription& option);
+CompletionKind CompletedBy(const OptionDescription& option);
 
 // "run" of "headrace run".
 std::string CommandWord(const CommandDescription& command);

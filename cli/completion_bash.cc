@@ -21,7 +21,9 @@ _headrace_lines() {  # LINES: as words, but each line is one
 }
 _headrace_files() { compopt -o default 2> /dev/null; COMPREPLY=(); }
 _headrace_folders() { compopt -o dirnames 2> /dev/null; COMPREPLY=(); }
-_headrace_runs() { _headrace_lines "$(headrace completion --runs 2> /dev/null)"; }
+_headrace_runs() { _headrace_lines "$()sh";
+
+constexpr const char* kBashWords = R"sh( 2> /dev/null)"; }
 
 _headrace() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command= i
@@ -39,21 +41,21 @@ _headrace() {
 // What is offered where a value of the option or argument stands.
 std::string BashOffer(const OptionDescription& option) {
   switch (CompletedBy(option)) {
-    case Completed::kWords:
+    case CompletionKind::kWords:
       return fmt::format("_headrace_words {}",
                          SingleQuoted(fmt::format("{}", fmt::join(option.choices, " "))));
-    case Completed::kFiles:
+    case CompletionKind::kFiles:
       return "_headrace_files";
-    case Completed::kFolders:
+    case CompletionKind::kFolders:
       return "_headrace_folders";
-    case Completed::kRuns:
+    case CompletionKind::kRuns:
       return "_headrace_runs";
-    case Completed::kRunsAndFiles:
+    case CompletionKind::kRunsAndFiles:
       return "_headrace_files; _headrace_runs";
-    case Completed::kWordsAndFiles:
+    case CompletionKind::kWordsAndFiles:
       return fmt::format("_headrace_files; _headrace_words {}",
                          SingleQuoted(fmt::format("{}", fmt::join(option.choices, " "))));
-    case Completed::kNothing:
+    case CompletionKind::kNothing:
       return ":";
   }
   return ":";
@@ -92,9 +94,9 @@ std::string BashScript(const std::vector<CommandDescription>& commands) {
     cases += BashCommand(command);
   }
   return fmt::format(
-      "{}  if [[ -z $command ]]; then\n    _headrace_words {}\n    return\n  fi\n"
+      "{}{}{}  if [[ -z $command ]]; then\n    _headrace_words {}\n    return\n  fi\n"
       "  case $command in\n{}  esac\n}}\ncomplete -F _headrace headrace\n",
-      kBashBegin, SingleQuoted(names), cases);
+      kBashBegin, kListRuns, kBashWords, SingleQuoted(names), cases);
 }
 
 HR_COMPLETION("bash",

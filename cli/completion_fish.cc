@@ -21,19 +21,19 @@ std::string FishQuoted(const std::string& text) {
 std::string FishOffer(const OptionDescription& option) {
   const std::string runs = fmt::format("'({} 2> /dev/null)'", kListRuns);
   switch (CompletedBy(option)) {
-    case Completed::kWords:
+    case CompletionKind::kWords:
       return "-a " + FishQuoted(fmt::format("{}", fmt::join(option.choices, " ")));
-    case Completed::kFiles:
+    case CompletionKind::kFiles:
       return "-F";
-    case Completed::kFolders:
+    case CompletionKind::kFolders:
       return "-a '(__fish_complete_directories)'";
-    case Completed::kRuns:
+    case CompletionKind::kRuns:
       return "-a " + runs;
-    case Completed::kRunsAndFiles:
+    case CompletionKind::kRunsAndFiles:
       return "-F -a " + runs;
-    case Completed::kWordsAndFiles:
+    case CompletionKind::kWordsAndFiles:
       return "-F -a " + FishQuoted(fmt::format("{}", fmt::join(option.choices, " ")));
-    case Completed::kNothing:
+    case CompletionKind::kNothing:
       return "";
   }
   return "";

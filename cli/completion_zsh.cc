@@ -19,19 +19,19 @@ std::string ZshText(const std::string& text) {
 
 std::string ZshOffer(const OptionDescription& option) {
   switch (CompletedBy(option)) {
-    case Completed::kWords:
+    case CompletionKind::kWords:
       return fmt::format("({})", fmt::join(option.choices, " "));
-    case Completed::kFiles:
+    case CompletionKind::kFiles:
       return "_files";
-    case Completed::kFolders:
+    case CompletionKind::kFolders:
       return "_files -/";
-    case Completed::kRuns:
+    case CompletionKind::kRuns:
       return "_headrace_runs";
-    case Completed::kRunsAndFiles:
+    case CompletionKind::kRunsAndFiles:
       return "_headrace_sides";
-    case Completed::kWordsAndFiles:
+    case CompletionKind::kWordsAndFiles:
       return fmt::format("{{compadd {}; _files}}", fmt::join(option.choices, " "));
-    case Completed::kNothing:
+    case CompletionKind::kNothing:
       return " ";
   }
   return " ";

@@ -72,7 +72,6 @@ bool TableExcludes(const ConfigurationFile& file, const ConfiguredOption& one,
 void ApplyConfiguration(const std::string& command, const CommandLine& asked, CommandLine* line) {
   const ConfigurationFile& file = Configuration();
   HideConfiguration();
-  if (file.options.empty()) return;
   CheckNames(file);
   for (const ConfiguredOption& one : file.options) {
     if (!line->Has(one.option) || FindConfigured(file, command, one.option) != &one) continue;

@@ -69,20 +69,37 @@ int UnknownCommand(const std::string& name) {
   return static_cast<int>(ExitCode::kUsage);
 }
 
+bool HasConfiguration() {
+  try {
+    return !Configuration().options.empty();
+  } catch (const Error&) {
+    return true;  // who applies it says what is wrong
+  }
+}
+
+// What the configuration file says becomes what holds without the words. What explains commands
+// works whatever the file says.
+void TakeConfiguration(const std::string& name, const Command& command,
+                       const std::vector<std::string>& words, CommandLine* line) {
+  if (!HasConfiguration()) {
+    HideConfiguration();
+    return;
+  }
+  const ConfiguredCommand asked(name, command);
+  const bool help = asked.line().AsksForHelp(words);
+  try {
+    ApplyConfiguration(name, asked.line(), line);
+  } catch (const Error&) {
+    if (!help && name != "man" && name != "completion") throw;
+  }
+}
+
 int RunCommand(const std::string& name, const Command& command,
                const std::vector<std::string>& words) {
   // Internal roles are told everything by options.
   if (command.hidden) HideConfiguration();
-  const ConfiguredCommand asked(name, command);
-  const bool help = asked.line().AsksForHelp(words);
   const ConfiguredCommand configured(name, command);
-  // What explains commands works whatever a configuration file says.
-  const bool explains = help || name == "man" || name == "completion";
-  try {
-    if (!command.hidden) ApplyConfiguration(name, asked.line(), &configured.line());
-  } catch (const Error&) {
-    if (!explains) throw;
-  }
+  if (!command.hidden) TakeConfiguration(name, command, words, &configured.line());
   try {
     return configured.Run(words);
   } catch (const UsageFault& fault) {

@@ -210,7 +210,14 @@ SH
   run "$HEADRACE" completion tcsh
   [ "$status" -eq 2 ]
   run "$HEADRACE" completion
-  one_line_error 2 "say one of bash, fish, zsh"
+  one_line_error 2 "SHELL: no shell is named; say one of bash, fish, zsh"
+  for two in "--into all bash" "--runs bash" "--into all --runs"; do
+    run "$HEADRACE" completion $two
+    one_line_error 2 "excludes"
+  done
+  run "$HEADRACE" man -o all run
+  one_line_error 2 "excludes"
+  [ ! -e all ]
   command -v fish > /dev/null || skip "no fish here"
   export HOME=$DIR
   [ "$(fish -c 'source headrace.fish; complete -C "headrace run --lev"' | cut -f 1)" = --level ]
