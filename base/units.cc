@@ -140,7 +140,7 @@ int64_t ParseDuration(std::string_view text, const std::string& what) {
   const auto fail = [&]() -> Error {
     return Error(ExitCode::kUsage,
                  fmt::format("'{}' is not a duration", Printable(std::string(text), 40)), what,
-                 "try 10s, 250ms, 2m or 1h30m");
+                 "try 10s, 250ms, 2m, 1h30m or 7d");
   };
   std::string_view left = Unspace(text);
   if (left.empty()) throw fail();

@@ -19,8 +19,8 @@ std::string FormatCount(double count);  // three significant digits with k, M, G
 // an interval " [low, high]".
 std::string Format(const Quantity& quantity);
 
-// "10", "10s", "250ms", "2m", "1h30m", "5us", "7ns"; a bare number is seconds. Throws Error kUsage
-// naming `what` for anything else, negative values included. Returns nanoseconds.
+// "10", "10s", "250ms", "2m", "1h30m", "7d", "5us", "7ns"; a bare number is seconds. Throws Error
+// kUsage naming `what` for anything else, negative values included. Returns nanoseconds.
 int64_t ParseDuration(std::string_view text, const std::string& what);
 // "64MiB", "4G", "100 kB", "1024": binary for KiB/MiB/GiB/TiB and for bare K/M/G/T, decimal for
 // kB/MB/GB/TB. Throws Error kUsage naming `what`. Returns bytes.

@@ -61,14 +61,7 @@ collectors::Retention MakeRetention(const std::string& older_than, int64_t keep,
                                     const std::string& max_size) {
   collectors::Retention retention;
   if (!older_than.empty()) {
-    char* end = nullptr;
-    const double days = std::strtod(older_than.c_str(), &end);
-    const bool in_days = end != older_than.c_str() && std::strcmp(end, "d") == 0;
-    if (in_days && (days < 0 || days > 36500)) {
-      throw Error(ExitCode::kUsage, "is not a number of days", "--older-than", "try 7d, 12h");
-    }
-    retention.older_than_ns =
-        in_days ? static_cast<int64_t>(days * 86400e9) : ParseDuration(older_than, "--older-than");
+    retention.older_than_ns = ParseDuration(older_than, "--older-than");
   }
   if (keep >= 0) retention.keep = keep;
   if (!max_size.empty()) {

@@ -167,7 +167,8 @@ int64_t RunStore::AddMark(int64_t run_id, const std::string& text) {
   Statement run(database_,
                 "SELECT started_realtime_ns FROM runs WHERE run_id = ?1 AND state = 'recording'");
   if (!run.Bind(run_id).Step())
-    throw Error(ExitCode::kUsage, "a mark is of a moment of a recording, and this run has ended");
+    throw Error(ExitCode::kUsage, "this run has ended: only a recording can be marked",
+                fmt::format("run {}", run_id), "mark while it is recorded");
   const int64_t at_ns = std::max<int64_t>(0, RealtimeNs() - run.integer(0));
   Prepared("INSERT OR REPLACE INTO run_marks (run_id, at_ns, text) VALUES (?1, ?2, ?3)")
       .Bind(run_id)

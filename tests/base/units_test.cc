@@ -34,6 +34,7 @@ TEST(Units, ParseDurations) {
   EXPECT_EQ(ParseDuration("10", "-d"), 10'000'000'000);
   EXPECT_EQ(ParseDuration("250ms", "-d"), 250'000'000);
   EXPECT_EQ(ParseDuration("1h30m", "-d"), 5400'000'000'000);
+  EXPECT_EQ(ParseDuration("7d", "-d"), 604'800'000'000'000);
   EXPECT_EQ(ParseDuration("0.5s", "-d"), 500'000'000);
   for (const char* bad : {"", "ten", "-5s", "5 parsecs", "1e400", "s"}) {
     SCOPED_TRACE(bad);
