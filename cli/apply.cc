@@ -356,8 +356,7 @@ HR_COMMAND(
            "all");
        command_line.AddFlag("-f,--force", options->page.replace,
                             "Replace the output file if it exists");
-       command_line.AddOption("--db", options->database, "Read and record in this database")
-           ->Default("$HEADRACE_DB or ./headrace.db");
+       command_line.AddOption("--db", options->database, "Read and record in this database");
        command_line.AddFlag("-q,--quiet", options->quiet, "No progress");
        return [options] { return Apply(*options); };
      }});

@@ -134,7 +134,7 @@ HR_COMMAND(
        auto options = std::make_shared<CatOptions>();
        AddKeysOption(&command_line, &options->keys);
        command_line
-           .AddOption("file", options->file,
+           .AddOption("FILE", options->file,
                       "DWRF file to read, also http://, https:// or s3://BUCKET/KEY")
            ->Required()
            ->TypeName("FILE");

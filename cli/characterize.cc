@@ -64,7 +64,7 @@ HR_COMMAND(
        auto options = std::make_shared<experiments::StudyOptions>();
        auto page = std::make_shared<PageOutput>();
        command_line
-           .AddOption("target", options->targets,
+           .AddOption("TARGET", options->targets,
                       "Characterize these: rm1, rm2, rm3, a spec file; or one table of yours")
            ->TypeName("TABLE")
            ->Default("rm1 rm2 rm3");

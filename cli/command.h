@@ -34,8 +34,8 @@ struct Command {
 std::string ProgramName();
 void SetProgramName(std::string argv0);
 
-// $HEADRACE_DB, else db of the configuration file, else ./headrace.db. Throws Error as
-// Configuration.
+// $HEADRACE_DB, else db of the configuration file, else ./headrace.db. A configuration
+// file with a fault is passed over here: who applies it says so.
 std::string DefaultDatabase();
 
 // Does `work` and returns what it threw, as the Error that a command would end with: an Error

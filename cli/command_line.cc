@@ -234,6 +234,7 @@ CommandOption* CommandLine::Added(CLI::Option* option, bool flag) {
   } else if (const CommonOptionEntry* common = CommonOption(option->get_name())) {
     if (common->group != nullptr) added->Group(common->group);
     if (!flag && common->value != nullptr) added->TypeName(common->value);
+    if (common->default_text != nullptr) added->Default(common->default_text);
   }
   return added;
 }

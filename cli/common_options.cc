@@ -7,7 +7,7 @@ namespace headrace::cli {
 namespace {
 
 constexpr CommonOptionEntry kEntries[] = {
-    {"--db", kCommon, "FILE", Scope::kEverywhere},
+    {"--db", kCommon, "FILE", Scope::kEverywhere, "$HEADRACE_DB or ./headrace.db"},
     {"--format", kCommon, "FORMAT"},
     {"--json", kCommon, nullptr, Scope::kEverywhere},
     {"--output", kCommon, "FILE", Scope::kCall},

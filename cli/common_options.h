@@ -1,5 +1,5 @@
 // What options that several commands have are in all of them: the same heading in --help and the
-// same word for their value.
+// same word for their value and what holds without it.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -16,6 +16,7 @@ struct CommonOptionEntry {
   const char* group;  // its heading; null: that of the command
   const char* value;  // what it takes; null: a flag, or the command says it
   Scope scope = Scope::kCommand;
+  const char* default_text = nullptr;  // what holds without it; null: the command says it
 };
 
 std::span<const CommonOptionEntry> CommonOptions();

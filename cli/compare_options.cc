@@ -89,8 +89,7 @@ void AddComparedPage(CommandLine* command_line, CompareOptions* options) {
       ->Excludes(list);
   command_line->AddOption("--name", options->name, "Name the comparison and its runs")
       ->Default("date and time");
-  command_line->AddOption("--db", options->database, "Record into, or read, this database")
-      ->Default("$HEADRACE_DB or ./headrace.db");
+  command_line->AddOption("--db", options->database, "Record into, or read, this database");
   command_line->AddFlag("-q,--quiet", options->quiet, "No progress");
 }
 

@@ -51,8 +51,7 @@ void PrintSettingsText(const ConfigurationFile& file) {
   }
   fmt::print(
       "\nAn option on the command line is stronger than the environment, and that stronger than "
-      "the "
-      "file.\n");
+      "the file.\n");
 }
 
 void PrintSettingsJson(const ConfigurationFile& file) {

@@ -23,6 +23,7 @@
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/verdict.h"
+#include "dashboards/serve/port.h"
 #include "experiments/child_run.h"
 #include "experiments/held_interrupts.h"
 #include "experiments/interrupt.h"
@@ -132,8 +133,8 @@ int Demo(const DemoOptions& options) {
   code = RunSelf({"run", pipeline, "--name", "demo", "--duration", options.duration, "--db",
                   options.database, "--set", "source.epochs=0"});
   if (code != 0) return code;
-  fmt::print(" see    {} serve latest{}    # the same as pages: http://127.0.0.1:7070\n",
-             ShellWord(ProgramName()), DatabaseOption(options.database));
+  fmt::print(" see    {} serve latest{}    # the same as pages: http://127.0.0.1:{}\n",
+             ShellWord(ProgramName()), DatabaseOption(options.database), dashboards::kServePort);
   return 0;
 }
 
@@ -152,8 +153,7 @@ HR_COMMAND(
        command_line.AddOption("--folder", options->folder, "Write the table here")
            ->TypeName("FOLDER")
            ->ShowDefault();
-       command_line.AddOption("--db", options->database, "Record the run in this database")
-           ->Default("$HEADRACE_DB or ./headrace.db");
+       command_line.AddOption("--db", options->database, "Record the run in this database");
        command_line.AddOption("-d,--duration", options->duration, "Run the pipeline this long")
            ->ShowDefault();
        return [options] { return Demo(*options); };

@@ -277,9 +277,8 @@ HR_COMMAND("doctor",
                              "made there and removed")
                   ->TypeName("FOLDER")
                   ->Default("the database's");
-              command_line
-                  .AddOption("--db", options->database, "Store the ceilings in this database")
-                  ->Default("$HEADRACE_DB or ./headrace.db");
+              command_line.AddOption("--db", options->database,
+                                     "Store the ceilings in this database");
               return [options] { return Doctor(*options); };
             }});
 

@@ -140,8 +140,7 @@ HR_COMMAND(
            ->Excludes({"--output"});
        command_line.AddFlag("--estimate", options->estimate,
                             "Print the size that the output will have, and write nothing");
-       command_line.AddOption("--db", options->database, "Read this database")
-           ->Default("$HEADRACE_DB or ./headrace.db");
+       command_line.AddOption("--db", options->database, "Read this database");
        return [options] { return Export(*options); };
      }});
 

@@ -126,7 +126,7 @@ HR_COMMAND(
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<GenerateOptions>();
        command_line
-           .AddOption("workload", options->workload, "Make this: rm1, rm2, rm3 or a spec file")
+           .AddOption("WORKLOAD", options->workload, "Make this: rm1, rm2, rm3 or a spec file")
            ->Required();
        command_line
            .AddOption("-o,--output", options->folder,

@@ -81,15 +81,13 @@ HR_COMMAND(
          "true?\n"
          "  headrace inspect part-00000.dwrf --json | jq '.stripes[0].flattened_maps'\n",
      .exit_codes = "0 ok, 1 the storage failed, 2 a place that cannot be, 5 not a whole DWRF file, "
-                   "or files with "
-                   "different columns, 6 "
-                   "keys that cannot be used, or access denied",
+                   "or files with different columns, 6 keys that cannot be used, or access denied",
      .next = "headrace cat FILE --limit 3",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<InspectOptions>();
        AddKeysOption(&command_line, &options->keys);
        command_line
-           .AddOption("file", options->file,
+           .AddOption("FILE", options->file,
                       "Look at this DWRF file, or folder of them; also http://, https:// or "
                       "s3://BUCKET/KEY")
            ->Required()

@@ -106,8 +106,7 @@ std::string MainPage() {
   }
   return text +
          ".SH FILES\n.TP\n.I ~/.config/headrace/config.toml\nDefaults of options: a key is the "
-         "long "
-         "name of an option without its dashes, a table [COMMAND] is for one command. The "
+         "long name of an option without its dashes, a table [COMMAND] is for one command. The "
          "environment is stronger, and an option on the command line strongest.\n" +
          Examples(kOverviewExamples);
 }
@@ -151,12 +150,14 @@ HR_COMMAND("man",
             .next = "headrace COMMAND --help",
             .configure = [](CommandLine& command_line) -> std::function<int()> {
               auto options = std::make_shared<ManualOptions>();
-              command_line.AddOption("COMMAND", options->command,
-                                     "Print the page of this command, not of headrace itself");
+              CommandOption* const one =
+                  command_line.AddOption("COMMAND", options->command,
+                                         "Print the page of this command, not of headrace itself");
               command_line
                   .AddOption("-o,--output", options->folder,
                              "Write all pages into this folder, instead")
-                  ->TypeName("FOLDER");
+                  ->TypeName("FOLDER")
+                  ->Excludes(one);
               return [options] { return WriteManual(*options); };
             }});
 

@@ -338,8 +338,7 @@ HR_COMMAND(
        AddFleetOptions(&command_line, &options->nodes, &options->format);
        AddCacheOptions(&command_line, &options->cache);
        AddEmitOption(&command_line, &options->emit);
-       command_line.AddOption("--db", options->database, "Read this database")
-           ->Default("$HEADRACE_DB or ./headrace.db");
+       command_line.AddOption("--db", options->database, "Read this database");
        return [options] { return Run(*options); };
      }});
 

@@ -312,8 +312,7 @@ HR_COMMAND("profile",
                   .AddOption("-d,--duration", options->duration,
                              "Stop recording after this long: 10s, 2m")
                   ->Default("when the process ends");
-              command_line.AddOption("--db", options->recorder.database, "Write to this database")
-                  ->Default("$HEADRACE_DB or ./headrace.db");
+              command_line.AddOption("--db", options->recorder.database, "Write to this database");
               command_line.AddOption("--name", options->recorder.run_name, "Name the run")
                   ->Default("program and time");
               command_line.AddOption("--pipeline", options->recorder.pipeline_path,

@@ -147,8 +147,7 @@ HR_COMMAND(
        auto options = std::make_shared<QueryOptions>();
        options->database = DefaultDatabase();
        command_line.AddOption("SQL", options->sql, "Run this SELECT")->TypeName("SQL")->Required();
-       command_line.AddOption("--db", options->database, "Read this database")
-           ->Default("$HEADRACE_DB or ./headrace.db");
+       command_line.AddOption("--db", options->database, "Read this database");
        command_line.AddOption("--format", options->format, "Print the rows like this")
            ->Check(OneOf({"table", "csv", "json"}))
            ->Default("table on a terminal, else csv");

@@ -194,8 +194,7 @@ HR_COMMAND(
                       "Say what a million rows cost at this price of one core for one hour")
            ->TypeName("PRICE")
            ->Check(Price);
-       command_line.AddOption("--db", options->database, "Read this database")
-           ->Default("$HEADRACE_DB or ./headrace.db");
+       command_line.AddOption("--db", options->database, "Read this database");
        return [options] { return Run(*options); };
      }});
 

@@ -136,7 +136,7 @@ HR_COMMAND(
        auto options = std::make_shared<RewriteCommandOptions>();
        workloads::RewriteOptions* rewrite = &options->rewrite;
        command_line
-           .AddOption("table", options->source, "Read this folder of DWRF files, or one file")
+           .AddOption("TABLE", options->source, "Read this folder of DWRF files, or one file")
            ->Required()
            ->TypeName("TABLE");
        command_line

@@ -388,8 +388,7 @@ HR_COMMAND(
            ->TypeName("FILE")
            ->Required();
        command_line.Group("What is run");
-       command_line.AddOption("--db", options->database, "Record into this database")
-           ->Default("$HEADRACE_DB or ./headrace.db");
+       command_line.AddOption("--db", options->database, "Record into this database");
        command_line.AddOption("--name", options->name, "Name the run")
            ->Default("the pipeline's name");
        auto* duration =

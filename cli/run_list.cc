@@ -104,25 +104,25 @@ ShortVerdict VerdictOf(const std::string& database, int64_t run_id) {
   return out;
 }
 
-struct Layout {
+struct ListColumns {
   int name = 0;
   bool tags = false;
 
-  explicit Layout(int width) {
+  explicit ListColumns(int width) {
     constexpr int kOthers = 69, kTags = 12, kLeastName = 12, kMostName = 32;
     name = std::clamp(width - kOthers, kLeastName, kMostName);
     tags = width - kOthers - name >= kTags;
   }
 };
 
-void PrintLine(const Layout& layout, const std::string& run, const std::string& name,
+void PrintLine(const ListColumns& columns, const std::string& run, const std::string& name,
                const std::string& started, const std::string& length, const ShortVerdict& verdict,
                const std::string& tags) {
   std::string line =
       fmt::format("{:>5}  {}  {:<11} {:>8}  {:>7}  {} {:>14}", run,
-                  dashboards::FitName(name, static_cast<size_t>(layout.name)), started, length,
+                  dashboards::FitName(name, static_cast<size_t>(columns.name)), started, length,
                   verdict.waited, dashboards::FitName(verdict.limit, 13), verdict.rate);
-  if (layout.tags && !tags.empty()) line += "  " + tags;
+  if (columns.tags && !tags.empty()) line += "  " + tags;
   while (line.back() == ' ') line.pop_back();
   fmt::print("{}\n", line);
   std::fflush(stdout);
@@ -153,17 +153,19 @@ std::vector<ListedLine> LinesOf(const collectors::SqlResult& runs, bool unfold) 
   return lines;
 }
 
-void PrintComparison(const Layout& layout, const ListedLine& line,
+void PrintComparison(const ListColumns& columns, const ListedLine& line,
                      const std::vector<dashboards::ListedComparison>& comparisons, int width) {
   for (const dashboards::ListedComparison& one : comparisons) {
     if (one.id != line.comparison) continue;
-    std::string text = fmt::format(
-        "{:>5}  {}  {:<11}  {} of {} and {}: {}", fmt::format("[{}]", one.id),
-        dashboards::FitName(Printable(one.name), static_cast<size_t>(layout.name)),
-        Started(one.started_realtime_ns),
-        fmt::format("{} run{}", line.runs, line.runs == 1 ? "" : "s"), Printable(one.a_label, 60),
-        Printable(one.b_label, 60), one.verdict.empty() ? one.state : one.verdict);
-    if (one.verdict == "cannot_tell") text.replace(text.size() - 11, 11, "cannot tell");
+    const std::string verdict = one.verdict.empty()            ? one.state
+                                : one.verdict == "cannot_tell" ? "cannot tell"
+                                                               : one.verdict;
+    const std::string text =
+        fmt::format("{:>5}  {}  {:<11}  {} of {} and {}: {}", fmt::format("[{}]", one.id),
+                    dashboards::FitName(Printable(one.name), static_cast<size_t>(columns.name)),
+                    Started(one.started_realtime_ns),
+                    fmt::format("{} run{}", line.runs, line.runs == 1 ? "" : "s"),
+                    Printable(one.a_label, 60), Printable(one.b_label, 60), verdict);
     // The verdict is at the end and must not be what is cut.
     fmt::print("{}\n", dashboards::TextColumns(text) <= static_cast<size_t>(width)
                            ? text
@@ -182,15 +184,15 @@ void PrintRunList(const std::string& database, const RunFilter& filter, size_t m
     fmt::print(stderr, "no such runs in {}\n", Printable(database));
     return;
   }
-  const Layout layout(width);
-  PrintLine(layout, "run", "name", "started", "length", {"waited", "limit", "rate"}, "tags");
+  const ListColumns columns(width);
+  PrintLine(columns, "run", "name", "started", "length", {"waited", "limit", "rate"}, "tags");
   const size_t first = lines.size() > most ? lines.size() - most : 0;
   std::vector<dashboards::ListedComparison> comparisons;
   if (std::any_of(lines.begin(), lines.end(), [](const auto& line) { return line.comparison > 0; }))
     comparisons = experiments::ListComparisons(database);
   for (size_t i = first; i < lines.size(); ++i) {
     if (lines[i].comparison > 0) {
-      PrintComparison(layout, lines[i], comparisons, width);
+      PrintComparison(columns, lines[i], comparisons, width);
       continue;
     }
     const auto& row = *lines[i].run;
@@ -201,7 +203,7 @@ void PrintRunList(const std::string& database, const RunFilter& filter, size_t m
     if (const auto rate = RateOf(row)) verdict.rate = FormatRate(*rate, "rows");
     std::string tags = Printable(TextOf(row[kTags]));
     if (state != "complete" && state != "recording") tags = "(" + state + ") " + tags;
-    PrintLine(layout, std::to_string(IntegerOf(row[kRunId])), Printable(TextOf(row[kName])),
+    PrintLine(columns, std::to_string(IntegerOf(row[kRunId])), Printable(TextOf(row[kName])),
               Started(IntegerOf(row[kStarted])),
               FormatDuration(static_cast<double>(IntegerOf(row[kDuration]))), verdict, tags);
   }
@@ -254,15 +256,9 @@ int64_t ParseWhen(const std::string& text, const std::string& option) {
                   option, "try 7d, 12h, 2026-11-25");
     return static_cast<int64_t>(std::mktime(&tm)) * 1'000'000'000;
   }
-  char* end = nullptr;
-  const double days = std::strtod(text.c_str(), &end);
-  const bool in_days = end != text.c_str() && std::string(end) == "d";
-  if (in_days && !(days >= 0 && days <= 36500))
-    throw Error(ExitCode::kUsage, "'" + Printable(text, 60) + "' is not a number of days", option,
-                "try 7d, 12h, 2026-11-25");
   int64_t ago_ns = 0;
   try {
-    ago_ns = in_days ? static_cast<int64_t>(days * 86400e9) : ParseDuration(text, option);
+    ago_ns = ParseDuration(text, option);
   } catch (const Error&) {
     throw Error(ExitCode::kUsage, "'" + Printable(text, 60) + "' is neither a time ago nor a date",
                 option, "try 7d, 12h, 2026-11-25, '2026-11-25 10:04'");

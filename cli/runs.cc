@@ -106,8 +106,7 @@ HR_COMMAND(
            ->Check(NotEmpty());
        command_line.AddFlag("--all", options->all,
                             "List all runs, and each run of a comparison, not the newest 25 lines");
-       command_line.AddOption("--db", options->database, "Use this database")
-           ->Default("$HEADRACE_DB or ./headrace.db");
+       command_line.AddOption("--db", options->database, "Use this database");
        command_line.AddFlag("--json", options->json,
                             "Print one JSON object (schema headrace.runs/1)");
        command_line.Fallthrough();  // --db may stand after rm, tag, copy

@@ -18,16 +18,15 @@
 #include "cli/command_line.h"
 #include "cli/verdict.h"
 #include "collectors/store/read_store.h"
+#include "dashboards/serve/port.h"
 #include "dashboards/serve/server.h"
 
 namespace headrace::cli {
 namespace {
 
-constexpr int kPort = 7070;
-
 struct ServeOptions {
   std::string database = DefaultDatabase(), host = "127.0.0.1", run;
-  int port = kPort;
+  int port = dashboards::kServePort;
   bool open = false;
 };
 
@@ -148,8 +147,7 @@ HR_COMMAND(
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<ServeOptions>();
        command_line.AddOption("RUN", options->run, "Begin with this run: an id, a name, or latest");
-       command_line.AddOption("--db", options->database, "Show this database")
-           ->Default("$HEADRACE_DB or ./headrace.db");
+       command_line.AddOption("--db", options->database, "Show this database");
        command_line.AddOption("--port", options->port, "Listen at this port; 0 takes any free one")
            ->ShowDefault();
        command_line

@@ -169,9 +169,8 @@ HR_COMMAND(
                       "Look at the store this often, from 250ms to 60s")
            ->TypeName("DURATION")
            ->ShowDefault();
-       command_line
-           .AddOption("--db", options->recording.database, "Read this database, or record into it")
-           ->Default("$HEADRACE_DB or ./headrace.db");
+       command_line.AddOption("--db", options->recording.database,
+                              "Read this database, or record into it");
        command_line.AddOption("--name", options->recording.name, "Name the run that is recorded")
            ->Default("program and time");
        options->measure.AddTo(&command_line);

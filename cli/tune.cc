@@ -582,8 +582,7 @@ HR_COMMAND(
        command_line.AddOption("-o,--output", options->output,
                               "Write the settings as a plan (schema headrace.plan/1) to this file");
        command_line.AddFlag("-f,--force", options->force, "Replace the output file if it exists");
-       command_line.AddOption("--db", options->database, "Record into this database")
-           ->Default("$HEADRACE_DB or ./headrace.db");
+       command_line.AddOption("--db", options->database, "Record into this database");
        command_line.AddOption("--name", options->name, "Name the run")
            ->Default("the pipeline's name");
        options->measure.AddTo(&command_line);

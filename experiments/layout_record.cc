@@ -26,7 +26,7 @@ using reader::ByteRange;
 uint64_t EndOf(const ByteRange& range) { return range.offset + range.length; }
 
 // Sorted ranges with those that touch or overlap made one.
-std::vector<ByteRange> Joined(std::vector<ByteRange> ranges) {
+std::vector<ByteRange> Merged(std::vector<ByteRange> ranges) {
   std::sort(ranges.begin(), ranges.end(),
             [](const ByteRange& a, const ByteRange& b) { return a.offset < b.offset; });
   std::vector<ByteRange> out;
@@ -42,7 +42,7 @@ std::vector<ByteRange> Joined(std::vector<ByteRange> ranges) {
 }
 
 // Bytes of [begin, end) within `ranges`, which are sorted and disjoint.
-int64_t Within(const std::vector<ByteRange>& ranges, uint64_t begin, uint64_t end) {
+int64_t OverlapBytes(const std::vector<ByteRange>& ranges, uint64_t begin, uint64_t end) {
   auto range = std::partition_point(ranges.begin(), ranges.end(),
                                     [&](const ByteRange& r) { return EndOf(r) <= begin; });
   uint64_t bytes = 0;
@@ -138,7 +138,7 @@ class LayoutReader {
     const std::shared_ptr<const dwrf::Stripe> stripe = file.ReadStripe(index);
     const dwrf::StripePlan plan = dwrf::MakePlan(file, stripe, spec_.projection);
     const ByteRange areas{stripe->offset, stripe->index_length + stripe->data_length};
-    const std::vector<ByteRange> wanted = Joined(plan.ranges());
+    const std::vector<ByteRange> wanted = Merged(plan.ranges());
     const std::vector<ByteRange> reads = ReadsOf(plan, areas);
     collectors::LayoutStripeRow row;
     row.stripe_index = static_cast<int64_t>(rows_.stripes.size());
@@ -154,7 +154,7 @@ class LayoutReader {
     row.reads_count = static_cast<int64_t>(reads.size());
     rows_.stripes.push_back(row);
     if (full_) return;
-    AddPieces(*stripe, areas, wanted, Joined(reads), row.stripe_index);
+    AddPieces(*stripe, areas, wanted, Merged(reads), row.stripe_index);
     AddReads(reads, wanted, row.stripe_index);
   }
 
@@ -164,7 +164,7 @@ class LayoutReader {
     for (const ByteRange& read : reads) {
       rows_.reads.push_back({stripe, static_cast<int64_t>(read.offset),
                              static_cast<int64_t>(read.length),
-                             Within(wanted, read.offset, EndOf(read))});
+                             OverlapBytes(wanted, read.offset, EndOf(read))});
     }
   }
 
@@ -186,7 +186,8 @@ class LayoutReader {
     const auto add = [&](uint64_t end, std::string area, std::string column, std::string key,
                          int64_t count) {
       if (end <= at) return;  // it lies within another one, which no writer makes
-      const int64_t want = Within(wanted, at, end), over = Within(reads, at, end) - want;
+      const int64_t want = OverlapBytes(wanted, at, end),
+                    over = OverlapBytes(reads, at, end) - want;
       const auto length = static_cast<int64_t>(end - at);
       collectors::LayoutStreamRow* last = pieces.empty() ? nullptr : &pieces.back();
       if (last && last->area == area && last->column_name == column && last->feature_key == key) {

@@ -93,8 +93,7 @@ void ReadStages(ReadStore& store, int64_t run_id, const SqlValue& from, const Sq
       "SELECT start_ns, duration_ns, stage, lifetime_ns, busy_ns, operators_on_cpu_ns, "
       "operators_blocked_ns, operators_runnable_ns, wait_in_ns, wait_out_ns, parallelism_count "
       "FROM stage_interval WHERE run_id = ?1 AND start_ns >= ?2 AND start_ns < ?3 AND stage NOT IN "
-      "('', "
-      "'consumer')",
+      "('', 'consumer')",
       {run_id, from, to});
   for (const auto& row : rows.rows) {
     const auto window = buckets.Find(IntegerOf(row[0]));
@@ -196,8 +195,7 @@ RunCourse ReadCourse(ReadStore& store, int64_t run_id, const CourseRange& range)
   }
   const SqlResult times = store.Query(
       "SELECT start_ns, step_ns, steps_count FROM step_time_interval WHERE run_id = ?1 AND "
-      "start_ns "
-      ">= ?2 AND start_ns < ?3",
+      "start_ns >= ?2 AND start_ns < ?3",
       {run_id, from, to});
   for (const auto& row : times.rows) {
     if (const auto window = buckets.Find(IntegerOf(row[0]))) {

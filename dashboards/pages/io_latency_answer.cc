@@ -133,8 +133,7 @@ Card JointCard(const PageRun& page, const JointCells& device, const JointCells& 
   card.sql =
       "SELECT metric, direction, size_bytes, latency_ns, SUM(events_count) AS events_count FROM "
       "io_size_latency WHERE run_id = {run} GROUP BY metric, direction, size_bytes, latency_ns "
-      "ORDER "
-      "BY metric, direction, size_bytes, latency_ns";
+      "ORDER BY metric, direction, size_bytes, latency_ns";
   card.read = {
       "A field is the requests of one size that took one time, in steps that double. The darker it "
       "is, the more there are."};

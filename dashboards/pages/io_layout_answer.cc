@@ -128,8 +128,7 @@ Card PlanCard(const LoadedRun& loaded, const PlannedBytes& plan,
   card.read = {
       "The bytes of a stripe from its first to its last, line after line. Blue is wanted. Grey is "
       "read because it lies in a hole between wanted bytes. Pale is skipped. A line below the "
-      "bytes "
-      "is one read.",
+      "bytes is one read.",
       fmt::format("Reads are joined over holes up to {}. 'headrace layout TABLE --pipeline FILE' "
                   "says what other limits would read.",
                   FormatBytes(static_cast<double>(plan.gap)))};

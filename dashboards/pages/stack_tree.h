@@ -26,10 +26,12 @@ inline constexpr StackKind kStackKinds[] = {
 
 // Throws Error kUsage for another key.
 const StackKind& FindStackKind(const std::string& key);
+// Whether the run has stacks of that kind. Throws Error as ReadStore::Query.
 bool HasStacks(collectors::ReadStore& store, int64_t run_id, const StackKind& kind);
 
 class FrameNames {
  public:
+  // Adds the name where it is new; returns its index in names().
   size_t Of(std::string_view frame);
   const std::vector<std::string>& names() const { return names_; }
 
@@ -43,7 +45,8 @@ struct StackNode {
   std::map<size_t, StackNode> children;
 };
 
-// Adds the stacks of a run to the tree as those of `side`, 0 or 1.
+// Adds the stacks of a run to the tree as those of `side`, 0 or 1; times in ns. Throws Error as
+// ReadStore::Query.
 void AddStacks(collectors::ReadStore& store, int64_t run_id, const StackKind& kind, size_t side,
                FrameNames* frames, StackNode* root);
 

@@ -97,8 +97,7 @@ Card DiffCard(const StackKind& kind, const Compared& before, const Compared& now
   card.question = fmt::format("Which code takes other time than in {}?", before.name);
   card.read = {
       "Width is the time in this run or in the other one, whichever is longer. Red takes more "
-      "here, "
-      "blue less. The change stands in the frame.",
+      "here, blue less. The change stands in the frame.",
       by_row
           ? "Times are for 1000 rows that reached the trainer, so that the length of a run does "
             "not matter."

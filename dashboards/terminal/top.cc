@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "collectors/store/store.h"
+#include "dashboards/serve/port.h"
 #include "dashboards/terminal/live_run.h"
 #include "dashboards/terminal/screen.h"
 #include "dashboards/terminal/top_table.h"
@@ -93,7 +94,7 @@ class TopView {
     if (!marked_.empty()) model_.notes.push_back(marked_);
     if (!state_.address) return;
     model_.notes.push_back(
-        fmt::format("Page: http://127.0.0.1:7070/run/{} (while this runs: {} serve{})",
+        fmt::format("Page: http://127.0.0.1:{}/run/{} (while this runs: {} serve{})", kServePort,
                     options_.run_id, options_.program, options_.database_option));
   }
 

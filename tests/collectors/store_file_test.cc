@@ -17,21 +17,15 @@
 #include "collectors/store/embedded_sql.h"
 #include "collectors/store/open_to_read.h"
 #include "collectors/store/store.h"
+#include "tests/collectors/store_fixture.h"
 
 namespace headrace::collectors {
 namespace {
 
 using testing::HasSubstr;
 
-class StoreFile : public testing::Test {
+class StoreFile : public StoreFolder {
  protected:
-  void SetUp() override {
-    char folder[] = "/tmp/headrace-store-file-XXXXXX";
-    folder_ = mkdtemp(folder);
-    path_ = folder_ + "/t.db";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   // The bytes of the file, and when it was changed.
   static std::string StateOf(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
@@ -96,8 +90,6 @@ class StoreFile : public testing::Test {
     }
     return "not refused";
   }
-
-  std::string folder_, path_;
 };
 
 // Holds of every migration there will be: one that changes rows, and not only adds columns and

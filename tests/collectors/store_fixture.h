@@ -14,7 +14,8 @@
 
 namespace headrace::collectors {
 
-class Store : public testing::Test {
+// A folder for a store, which goes with the test.
+class StoreFolder : public testing::Test {
  protected:
   void SetUp() override {
     char folder[] = "/tmp/headrace-store-XXXXXX";
@@ -35,6 +36,11 @@ class Store : public testing::Test {
     return info;
   }
 
+  std::string folder_, path_;
+};
+
+class Store : public StoreFolder {
+ protected:
   // An interval of one stage with `num_operators` operators, a queue, a lock and two steps.
   static IntervalSample Interval(int64_t start_ns, int64_t duration_ns, int num_operators = 1) {
     IntervalSample t;
@@ -92,8 +98,6 @@ class Store : public testing::Test {
     ADD_FAILURE() << "no Error was thrown";
     return Error(ExitCode::kOk, "");
   }
-
-  std::string folder_, path_;
 };
 
 }  // namespace headrace::collectors

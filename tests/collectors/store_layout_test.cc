@@ -54,7 +54,9 @@ TEST_F(Store, MarksAreOfMomentsOfARecording) {
   EXPECT_LT(at, 3600 * kSecond);
   EXPECT_EQ(Row("SELECT text FROM run_mark WHERE at_ns = " + std::to_string(at)), "mark 1");
   store.FinishRun(run, RunState::kComplete);
-  EXPECT_EQ(Caught([&] { store.AddMark(run, "late"); }).code(), ExitCode::kUsage);
+  const Error late = Caught([&] { store.AddMark(run, "late"); });
+  EXPECT_EQ(late.code(), ExitCode::kUsage);
+  EXPECT_EQ(late.where(), "run " + std::to_string(run));
   EXPECT_EQ(Row("SELECT COUNT(*) FROM run_mark"), "1");
 }
 

@@ -1,11 +1,9 @@
 // What headrace top reads: verdicts that another thread makes, and a store while it is written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -15,6 +13,7 @@
 #include "collectors/store/store.h"
 #include "dashboards/terminal/live_run.h"
 #include "dashboards/terminal/top_verdict.h"
+#include "tests/collectors/store_fixture.h"
 #include "tests/dashboards/top_runs.h"
 
 namespace headrace::dashboards {
@@ -86,26 +85,12 @@ TEST(TopVerdicts, LeavingDoesNotWaitForALongOne) {
 // ---------------------------------------------------------------- a store that is written
 // meanwhile
 
-class TopStore : public testing::Test {
+class TopStore : public collectors::StoreFolder {
  protected:
-  void SetUp() override {
-    char folder[] = "/tmp/headrace-top-XXXXXX";
-    folder_ = mkdtemp(folder);
-    path_ = folder_ + "/t.db";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   static collectors::RunInfo Info(const std::string& name) {
-    collectors::RunInfo info;
-    info.name = name;
-    info.pid = 4242;
-    info.program = "p";
-    info.started_realtime_ns = 1;
+    collectors::RunInfo info = StoreFolder::Info(name);
     info.accounting_level = 2;
     info.cores_count = 2;
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
-    info.hostname = host;
     return info;
   }
 
@@ -138,8 +123,6 @@ class TopStore : public testing::Test {
     t.steps = {10, 640, 50'000'000, 150'000'000, t.start_ns, t.start_ns + kLength, {20'000'000}};
     return t;
   }
-
-  std::string folder_, path_;
 };
 
 TEST_F(TopStore, ReadsWhatIsNewAndNothingTwice) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "analysis/statistics/statistics.h"
 #include "base/terminal_text.h"
 #include "base/units.h"
 #include "dashboards/pages/short_number.h"
@@ -31,12 +32,6 @@ struct TrendRun {
   double started_s = 0, rate = 0;
 };
 
-double MedianOf(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 struct TrendWords {
   std::string text;
   double change = 0;    // of the last run, where it stands out
@@ -52,7 +47,7 @@ std::string ChangeWords(double change, size_t before) {
 TrendWords CompareRates(double last, const std::vector<double>& before) {
   const std::string rate = FormatRate(last, "rows");
   const auto [least, most] = std::minmax_element(before.begin(), before.end());
-  const double median = MedianOf(before);
+  const double median = analysis::Quantile(before, 0.5);
   if (last <= 0 || *least <= 0)
     return {fmt::format("{} in the last run. Cannot tell whether that is a change.", rate), 0,
             false};
