@@ -75,6 +75,7 @@ struct DispatcherProcess::State {
   }
   void Take(const ControlServer::Event& event);
   Answer Obey(const Command& command);
+  void TakeMeasured(uint64_t peer, const Measured& measured);
   void Part();
 
   DispatcherProcessOptions options;
@@ -88,11 +89,18 @@ void DispatcherProcess::State::Take(const ControlServer::Event& event) {
   for (const Message& message : event.messages) {
     if (const auto* command = std::get_if<Command>(&message)) {
       server.Send(event.peer, Obey(*command));
+    } else if (const auto* measured = std::get_if<Measured>(&message)) {
+      TakeMeasured(event.peer, *measured);
     } else {
       Send(dispatcher.Handle(event.peer, message, now));
     }
   }
   if (event.is_gone) Send(dispatcher.Gone(event.peer, now));
+}
+
+void DispatcherProcess::State::TakeMeasured(uint64_t peer, const Measured& measured) {
+  if (!options.measured || options.measured(measured))
+    server.Send(peer, Kept{measured.instance, measured.number});
 }
 
 Answer DispatcherProcess::State::Obey(const Command& command) {
@@ -120,8 +128,12 @@ void DispatcherProcess::State::Part() {
                         "start it and all its ranks again, each from its checkpoint"}));
   const int64_t until = MonotonicNs() + kPartingNs;
   while (dispatcher.has_peers() && MonotonicNs() < until)
-    for (const auto& event : server.Wait(kWaitMs))
+    for (const auto& event : server.Wait(kWaitMs)) {
+      for (const Message& message : event.messages)  // their last words
+        if (const auto* measured = std::get_if<Measured>(&message))
+          TakeMeasured(event.peer, *measured);
       if (event.is_gone) dispatcher.Gone(event.peer, MonotonicNs());
+    }
 }
 
 DispatcherProcess::DispatcherProcess(DispatcherProcessOptions options)

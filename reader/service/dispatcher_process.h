@@ -21,6 +21,8 @@ struct DispatcherProcessOptions {
   std::function<void()> watch = {};
   // What `status` answers, of a status.
   std::function<std::string(const DispatcherStatus&)> describe = {};
+  // What a member measured. True: it is stored, or will never be, and need not come again.
+  std::function<bool(const Measured&)> measured = {};
 };
 
 class DispatcherProcess {

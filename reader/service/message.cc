@@ -58,6 +58,10 @@ void FieldsOf(M& m, V& v) {
     v(m.verb, m.argument);
   } else if constexpr (std::is_same_v<T, Answer>) {
     v(m.code, m.text);
+  } else if constexpr (std::is_same_v<T, Measured>) {
+    v(m.instance, m.number, m.sent_realtime_ns, m.bytes);
+  } else if constexpr (std::is_same_v<T, Kept>) {
+    v(m.instance, m.number);
   }
 }
 

@@ -153,10 +153,24 @@ struct Answer {
   std::string text;
 };
 
+// Worker or client -> dispatcher: what it measured of itself, as bytes that the service only
+// carries (measured.h). Sent again on every connection until it is kept.
+struct Measured {
+  uint64_t instance = 0;  // of the process
+  uint64_t number = 0;    // of this message among those of the process, from 1
+  int64_t sent_realtime_ns = 0;
+  std::string bytes;  // at most kMaxMeasuredBytes
+};
+constexpr uint64_t kMaxMeasuredBytes = 1 << 20;
+// Dispatcher -> worker or client: that Measured is stored, or will never be.
+struct Kept {
+  uint64_t instance = 0, number = 0;
+};
+
 // The kind on the wire is the place here, from 1.
-using Message =
-    std::variant<Join, Waiting, Started, Again, Superseded, Refused, Report, Ended, Register,
-                 Session, Ask, Lease, Cut, Failed, Alive, Drain, Bye, Command, Answer>;
+using Message = std::variant<Join, Waiting, Started, Again, Superseded, Refused, Report, Ended,
+                             Register, Session, Ask, Lease, Cut, Failed, Alive, Drain, Bye, Command,
+                             Answer, Measured, Kept>;
 
 // The message on the wire. Throws Error kResources when its body is longer than kMaxMessageBytes.
 std::string Serialize(const Message& message);

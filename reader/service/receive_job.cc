@@ -173,6 +173,7 @@ void ReceiveJob::State::Control() {
         has_noted = has_said_finished = false;
         std::lock_guard lock(mutex);
         connection->Send(client->Connected());
+        if (options.measured) options.measured->Connected();
       }
       if (!TalkTo(connection.get())) {
         connection.reset();
@@ -181,6 +182,7 @@ void ReceiveJob::State::Control() {
       }
     }
     if (connection && is_finished) SayFinished(connection.get());
+    if (connection) SayLastMeasured(options.measured.get(), connection.get());
   } catch (...) {
     Fail(std::current_exception());
   }
@@ -201,6 +203,7 @@ void ReceiveJob::State::SayFinished(ControlConnection* connection) {
 // One turn; false when the connection has ended.
 bool ReceiveJob::State::TalkTo(ControlConnection* connection) {
   for (const Message& message : connection->Receive(kPollMs, wakeup.fd())) {
+    if (HearKept(options.measured.get(), message)) continue;
     Hear(message);
     std::lock_guard lock(mutex);
     if (const auto answer = client->Handle(message)) connection->Send(*answer);
@@ -212,6 +215,7 @@ bool ReceiveJob::State::TalkTo(ControlConnection* connection) {
   wakeup.Clear();
   changed.notify_all();
   if (connection->is_closed()) return false;
+  SayMeasured(options.measured.get(), connection);
   std::lock_guard lock(mutex);
   if (auto report = client->TakeReport()) {
     report->wait_ns = progress.wait_ns;

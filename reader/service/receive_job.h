@@ -15,6 +15,7 @@
 #include "reader/pipeline/consumer.h"
 #include "reader/pipeline/engine/checkpointing.h"
 #include "reader/pipeline/engine/progress.h"
+#include "reader/service/measured.h"
 
 namespace headrace::reader::service {
 
@@ -27,6 +28,7 @@ struct ReceiveJobOptions {
   int64_t join_timeout_ns = 600'000'000'000;  // the longest wait for the other ranks
   std::function<bool()> interrupted = {};
   std::function<void(const std::string&)> note = {};  // lines about whom it waits for
+  std::shared_ptr<MeasuredSource> measured = {};      // told to the dispatcher; may be null
 };
 
 class ReceiveJob {

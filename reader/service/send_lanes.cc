@@ -1,5 +1,7 @@
 #include "reader/service/send_lanes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -20,7 +22,9 @@ constexpr int kLooks = 4;                               // tenths of a second th
 
 SendLanes::~SendLanes() { Stop(); }
 
-void SendLanes::RegisterAccounts() {
+void SendLanes::RegisterAccounts(uint32_t from_stage) {
+  from_stage_ = from_stage;
+  deal_ = hr_operator("deal", "deal", from_stage);
   stage_ = hr_stage("send", 1, 0);
   serialize_ = hr_operator("serialize", "serialize", stage_);
   send_ = hr_operator("send", "send", stage_);
@@ -28,9 +32,10 @@ void SendLanes::RegisterAccounts() {
 
 void SendLanes::Drop() {
   for (const auto& lane : lanes_)
-    std::erase_if(lane->units, [&](const Element& unit) {
-      return unit.payload.As<TensorBatch>().term != term_;
-    });
+    if (std::erase_if(lane->units, [&](const Element& unit) {
+          return unit.payload.As<TensorBatch>().term != term_;
+        }) > 0)
+      hr_queue_level(lane->queue, 0);  // all were of one term
 }
 
 void SendLanes::SetTerm(Term term, const std::vector<std::string>& addresses) {
@@ -43,6 +48,8 @@ void SendLanes::SetTerm(Term term, const std::vector<std::string>& addresses) {
       Lane* const lane = lanes_.back().get();
       lane->rank = rank;
       lane->address = addresses[rank];
+      lane->queue = hr_queue(fmt::format("rank {}", rank).c_str(), from_stage_, stage_,
+                             static_cast<uint32_t>(options_.units));
       lane->thread = std::thread([this, lane] { Work(lane); });
     }
     lanes_[rank]->address = addresses[rank];
@@ -57,11 +64,15 @@ bool SendLanes::Put(uint32_t rank, Element&& unit, const StopSignal* stop) {
     return is_stopped_ || error_ || stop->stopped() || term != term_ || rank >= lanes_.size();
   };
   const auto ready = [&] { return is_over() || lanes_[rank]->units.size() < options_.units; };
-  while (!changed_.wait_for(lock, kConnectAgain, ready)) {  // `stop` wakes nobody here
+  if (!ready()) {
+    account::WaitScope wait(deal_, HR_WAIT_OUT);
+    while (!changed_.wait_for(lock, kConnectAgain, ready)) {  // `stop` wakes nobody here
+    }
   }
   if (error_) std::rethrow_exception(error_);
   if (is_over()) return false;
   lanes_[rank]->units.push_back(std::move(unit));
+  hr_queue_level(lanes_[rank]->queue, static_cast<uint32_t>(lanes_[rank]->units.size()));
   changed_.notify_all();
   return true;
 }
@@ -188,6 +199,7 @@ void SendLanes::Work(Lane* lane) {
       if (lane->units.empty()) continue;  // dropped meanwhile
       unit = std::move(lane->units.front());
       lane->units.pop_front();
+      hr_queue_level(lane->queue, static_cast<uint32_t>(lane->units.size()));
       lane->is_sending = true;
     }
     changed_.notify_all();

@@ -31,7 +31,7 @@ class SendLanes {
   explicit SendLanes(LaneOptions options) : options_(std::move(options)) {}
   ~SendLanes();  // stops
 
-  void RegisterAccounts();
+  void RegisterAccounts(uint32_t from_stage);  // of whoever puts
   // Clients by rank. Units of earlier terms are dropped.
   void SetTerm(Term term, const std::vector<std::string>& addresses);
   // Waits for room. The element holds a TensorBatch with its term. False: the term is over, Stop
@@ -48,6 +48,7 @@ class SendLanes {
     std::deque<Element> units;
     bool is_sending = false;
     std::thread thread;
+    uint32_t queue = UINT32_MAX;  // account
   };
   struct Connection;
   void Work(Lane* lane);
@@ -64,7 +65,9 @@ class SendLanes {
   std::vector<std::unique_ptr<Lane>> lanes_;
   uint64_t sent_ = 0;
   std::exception_ptr error_;
-  uint32_t stage_ = UINT32_MAX, serialize_ = UINT32_MAX, send_ = UINT32_MAX;  // accounts
+  // Accounts.
+  uint32_t from_stage_ = UINT32_MAX, deal_ = UINT32_MAX;
+  uint32_t stage_ = UINT32_MAX, serialize_ = UINT32_MAX, send_ = UINT32_MAX;
 };
 
 }  // namespace headrace::reader::service

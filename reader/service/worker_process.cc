@@ -46,7 +46,7 @@ class DealUnits final : public Consumer {
       : shared_(shared), lanes_(lanes), unit_rows_(unit_rows) {}
 
   void SetSplits(std::vector<RowRange> splits) { splits_ = std::move(splits); }
-  void RegisterAccounts(uint32_t /*stage*/) override { lanes_->RegisterAccounts(); }
+  void RegisterAccounts(uint32_t stage) override { lanes_->RegisterAccounts(stage); }
 
   void Step(Element&& element, StopSignal* stop) override {
     if (element.payload.Get<TensorBatch>() == nullptr)
@@ -122,6 +122,7 @@ class WorkerLoop {
                   refused.fix);
     }
     // Bye is said once all that it made is admitted: what the lanes still hold nobody waits for.
+    if (connection_) SayLastMeasured(options_.measured.get(), connection_.get());
   }
 
  private:
@@ -137,7 +138,9 @@ class WorkerLoop {
     shared_.wakeup.Clear();
     {
       std::lock_guard lock(shared_.mutex);
-      for (const Message& message : messages) shared_.worker.Handle(message);
+      for (const Message& message : messages) {
+        if (!HearKept(options_.measured.get(), message)) shared_.worker.Handle(message);
+      }
     }
     if (connection_->is_closed()) {
       connection_.reset();
@@ -160,6 +163,7 @@ class WorkerLoop {
     }
     std::lock_guard lock(shared_.mutex);
     connection_->Send(shared_.worker.Connected());
+    if (options_.measured) options_.measured->Connected();
     return true;
   }
 
@@ -237,6 +241,7 @@ class WorkerLoop {
     }
     for (const Cut& cut : cuts) connection_->Send(cut);
     if (ask) connection_->Send(*ask);
+    SayMeasured(options_.measured.get(), connection_.get());
     const int64_t now = MonotonicNs();
     if (now - alive_ns_ < kAliveNs) return;
     alive_ns_ = now;

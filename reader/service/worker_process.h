@@ -5,12 +5,15 @@
 #include <memory>
 #include <string>
 
+#include "reader/service/measured.h"
+
 namespace headrace::reader::service {
 
 struct WorkerProcessOptions {
   std::string folder;  // of the job (job_folder.h)
   std::function<bool()> interrupted = {};
   std::function<void(const std::string&)> note = {};  // lines about what it waits for
+  std::shared_ptr<MeasuredSource> measured = {};      // told to the dispatcher; may be null
 };
 
 // Returns when the dispatcher says that the work is done, or when interrupted: what it holds is

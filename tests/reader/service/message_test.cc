@@ -33,7 +33,9 @@ std::vector<Message> OneOfEach() {
           Drain{},
           Bye{},
           Command{"drain", "7"},
-          Answer{1, "{}"}};
+          Answer{1, "{}"},
+          Measured{1, 2, -3, "bytes"},
+          Kept{1, 2}};
 }
 
 TEST(ServiceMessage, EveryKindSurvivesTheWire) {
