@@ -3,6 +3,7 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -76,12 +77,14 @@ struct DispatcherProcess::State {
   void Take(const ControlServer::Event& event);
   Answer Obey(const Command& command);
   void TakeMeasured(uint64_t peer, const Measured& measured);
+  void SayKept();
   void Part();
 
   DispatcherProcessOptions options;
   Dispatcher dispatcher;
   ControlServer server;
   bool was_told_to_end = false;
+  std::map<uint64_t, uint64_t> measuring;  // peers by the instance that they measure
 };
 
 void DispatcherProcess::State::Take(const ControlServer::Event& event) {
@@ -95,12 +98,23 @@ void DispatcherProcess::State::Take(const ControlServer::Event& event) {
       Send(dispatcher.Handle(event.peer, message, now));
     }
   }
-  if (event.is_gone) Send(dispatcher.Gone(event.peer, now));
+  if (!event.is_gone) return;
+  std::erase_if(measuring, [&](const auto& one) { return one.second == event.peer; });
+  Send(dispatcher.Gone(event.peer, now));
 }
 
 void DispatcherProcess::State::TakeMeasured(uint64_t peer, const Measured& measured) {
-  if (!options.measured || options.measured(measured))
-    server.Send(peer, Kept{measured.instance, measured.number});
+  if (!options.measured || measured.bytes.size() > kMaxMeasuredBytes)
+    return server.Send(peer, Kept{measured.instance, measured.number});
+  measuring[measured.instance] = peer;
+  options.measured(Measured(measured));
+}
+
+void DispatcherProcess::State::SayKept() {
+  if (!options.kept) return;
+  for (const Kept& kept : options.kept())
+    if (const auto peer = measuring.find(kept.instance); peer != measuring.end())
+      server.Send(peer->second, kept);
 }
 
 Answer DispatcherProcess::State::Obey(const Command& command) {
@@ -127,13 +141,15 @@ void DispatcherProcess::State::Part() {
   Send(dispatcher.Part({static_cast<uint32_t>(ExitCode::kFailure), "the job was ended",
                         "start it and all its ranks again, each from its checkpoint"}));
   const int64_t until = MonotonicNs() + kPartingNs;
-  while (dispatcher.has_peers() && MonotonicNs() < until)
+  while (dispatcher.has_peers() && MonotonicNs() < until) {
     for (const auto& event : server.Wait(kWaitMs)) {
       for (const Message& message : event.messages)  // their last words
         if (const auto* measured = std::get_if<Measured>(&message))
           TakeMeasured(event.peer, *measured);
       if (event.is_gone) dispatcher.Gone(event.peer, MonotonicNs());
     }
+    SayKept();
+  }
 }
 
 DispatcherProcess::DispatcherProcess(DispatcherProcessOptions options)
@@ -146,6 +162,7 @@ bool DispatcherProcess::Run() {
   int64_t ticked_ns = 0;
   while (!state.dispatcher.is_over() && !state.Interrupted() && !state.was_told_to_end) {
     for (const auto& event : state.server.Wait(kWaitMs)) state.Take(event);
+    state.SayKept();
     const int64_t now = MonotonicNs();
     if (now - ticked_ns >= kTickNs) {
       ticked_ns = now;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "reader/pipeline/spec.h"
 #include "reader/service/dispatcher.h"
@@ -21,8 +22,11 @@ struct DispatcherProcessOptions {
   std::function<void()> watch = {};
   // What `status` answers, of a status.
   std::function<std::string(const DispatcherStatus&)> describe = {};
-  // What a member measured. True: it is stored, or will never be, and need not come again.
-  std::function<bool(const Measured&)> measured = {};
+  // What a member measured, to be kept by somebody else: must not wait. Without it members are told
+  // that it is kept.
+  std::function<void(Measured&&)> measured = {};
+  // Of what was given to `measured`, that which is kept since the last call.
+  std::function<std::vector<Kept>()> kept = {};
 };
 
 class DispatcherProcess {
