@@ -15,6 +15,8 @@ Refused RefusedOf(const Error& error) {
           error.where().empty() ? error.fact() : error.where() + ": " + error.fact(), error.fix()};
 }
 
+constexpr size_t kMostEvents = 1000;  // that wait to be taken; whoever takes none needs none
+
 }  // namespace
 
 Dispatcher::Dispatcher(DispatcherOptions options)
@@ -108,6 +110,10 @@ void Dispatcher::BeginTerm(Out* out) {
     return;
   }
   failures_ = 0;
+  if (events_.size() < kMostEvents)
+    events_.push_back({"term_began", 0, std::nullopt,
+                       fmt::format("generation {}: all {} ranks are there", job_.generation(),
+                                   options_.job.ranks)});
   for (const auto& [rank, member] : job_.members()) TellStarted(rank, out);
   for (auto& [peer, worker] : workers_) TellSession(peer, out);
   EndIfComplete(out);
@@ -182,7 +188,8 @@ void Dispatcher::On(uint64_t peer, const Register& who, int64_t now_ns, Out* out
   }
   Worker& worker = workers_[peer];
   worker.who = who;
-  worker.heard_ns = now_ns;
+  worker.heard_ns = worker.connected_ns = now_ns;
+  Note("worker_joined", worker, 0, "");
   const std::vector<uint64_t> again = job_.Heard(who.term);
   if (!job_.is_running() && board_) EndTerm(again, out);
   TellSession(peer, out);
@@ -206,8 +213,14 @@ void Dispatcher::Serve(int64_t now_ns, Out* out) {
       if (turn == workers_.end()) turn = workers_.begin();
       auto& [peer, worker] = *turn;
       if (worker.wants == 0 || worker.is_draining || worker.is_silent) continue;
+      const uint64_t again = board_->leased_again();
       std::optional<Lease> lease = board_->Hand(peer, now_ns);
       if (!lease) continue;  // perhaps one for another: a backup is never for whoever is slow
+      ++counts_.leases;
+      if (board_->leased_again() > again) {
+        ++counts_.again;
+        for (const RowRange& range : lease->wanted) counts_.again_rows += range.count;
+      }
       --worker.wants;
       last_served_ = peer;
       out->push_back({peer, std::move(*lease)});
@@ -223,7 +236,9 @@ void Dispatcher::On(uint64_t peer, const Cut& cut, int64_t now_ns, Out* out) {
 }
 
 void Dispatcher::On(uint64_t peer, const Failed& failed, int64_t now_ns, Out* out) {
-  if (!workers_.contains(peer)) return;
+  const auto worker = workers_.find(peer);
+  if (worker == workers_.end()) return;
+  Note("worker_failed", worker->second, board_ ? board_->open_leases(peer) : 0, failed.reason);
   Lose(peer, now_ns, out);
   if (++failures_ < options_.most_failures || failure_) return;
   failure_ = Refused{failed.code, "workers failed: " + failed.reason, ""};
@@ -238,7 +253,10 @@ void Dispatcher::On(uint64_t peer, const Alive& alive, int64_t, Out*) {
 void Dispatcher::Lose(uint64_t peer, int64_t now_ns, Out* out) {
   const auto worker = workers_.find(peer);
   if (worker == workers_.end()) return;
-  if (board_ && board_->open_leases(peer) > 0) ++workers_lost_;
+  if (const uint64_t open = board_ ? board_->open_leases(peer) : 0; open > 0) {
+    ++counts_.lost;
+    Note("worker_lost", worker->second, open, "its connection ended");
+  }
   workers_.erase(worker);
   if (!board_) return;
   board_->WorkerLost(peer);
@@ -247,6 +265,10 @@ void Dispatcher::Lose(uint64_t peer, int64_t now_ns, Out* out) {
 
 std::vector<Addressed> Dispatcher::Gone(uint64_t peer, int64_t now_ns) {
   Out out;
+  if (const auto rank = job_.RankOf(peer); rank && !done_.contains(*rank))
+    if (events_.size() < kMostEvents)
+      events_.push_back({"rank_lost", job_.members().at(*rank).instance, std::nullopt,
+                         fmt::format("rank {}: its connection ended", *rank)});
   clients_.erase(peer);
   if (job_.Gone(peer))
     for (const auto& [client, report] : clients_) out.push_back({client, Waiting{job_.Missing()}});
@@ -256,14 +278,37 @@ std::vector<Addressed> Dispatcher::Gone(uint64_t peer, int64_t now_ns) {
 
 std::vector<Addressed> Dispatcher::Tick(int64_t now_ns) {
   Out out;
+  CountTime(now_ns);
   for (auto& [peer, worker] : workers_) {
     if (worker.is_silent || now_ns - worker.heard_ns < options_.silence_ns) continue;
     worker.is_silent = true;
+    Note("worker_silent", worker, board_ ? board_->open_leases(peer) : 0,
+         fmt::format("it said nothing for {} s", options_.silence_ns / 1'000'000'000));
     if (board_) board_->WorkerLost(peer);
   }
   Serve(now_ns, &out);
   EndDrained(&out);
   return out;
+}
+
+void Dispatcher::CountTime(int64_t now_ns) {
+  const int64_t passed = counted_ns_ == 0 ? 0 : now_ns - counted_ns_;
+  counted_ns_ = now_ns_ = now_ns;
+  if (!board_) return;
+  counts_.running_ns += passed;
+  for (const auto& [peer, worker] : workers_) {
+    if (worker.is_silent || worker.is_draining) continue;
+    counts_.serving_ns += passed;
+    if (worker.wants > 0 && board_->open_leases(peer) == 0) counts_.no_split_ns += passed;
+  }
+}
+
+void Dispatcher::Note(std::string kind, const Worker& worker, uint64_t splits, std::string text) {
+  if (events_.size() >= kMostEvents) return;
+  std::string where = fmt::format("process {} on {}", worker.who.pid, worker.who.host);
+  events_.push_back({std::move(kind), worker.who.instance,
+                     splits > 0 ? std::optional(splits) : std::nullopt,
+                     text.empty() ? where : where + ": " + text});
 }
 
 bool Dispatcher::Drain(uint64_t peer, std::vector<Addressed>* out) {
@@ -300,7 +345,7 @@ DispatcherStatus Dispatcher::status() const {
   status.rows = rows_;
   status.left_rows = board_ ? board_->left_rows() : rows_;
   status.leased_again = board_ ? board_->leased_again() : 0;
-  status.workers_lost = workers_lost_;
+  status.workers_lost = counts_.lost;
   for (uint32_t rank = 0; rank < options_.job.ranks; ++rank) {
     RankStatus& one = status.ranks.emplace_back();
     one.rank = rank;
@@ -308,19 +353,22 @@ DispatcherStatus Dispatcher::status() const {
     one.is_joined = member != job_.members().end();
     if (!one.is_joined) continue;
     one.host = member->second.host;
+    one.instance = member->second.instance;
     one.is_connected = member->second.peer != 0;
     if (const auto said = clients_.find(member->second.peer);
         said != clients_.end() && said->second.term != 0) {
       one.has_reported = true;
       one.delivered_rows = said->second.delivered_rows;
+      one.delivered_batches = said->second.delivered_batches;
       one.wait_ns = said->second.wait_ns;
       one.compute_ns = said->second.compute_ns;
     }
   }
   for (const auto& [peer, worker] : workers_)
-    status.workers.push_back({peer, board_ ? board_->open_leases(peer) : 0, worker.last.sent_units,
-                              worker.who.pid, worker.who.host, worker.is_silent,
-                              worker.is_draining});
+    status.workers.push_back({peer, worker.who.instance, board_ ? board_->open_leases(peer) : 0,
+                              worker.last.sent_units, worker.last.idle_ns, worker.last.no_room_ns,
+                              now_ns_ - worker.connected_ns, worker.who.pid, worker.who.host,
+                              worker.is_silent, worker.is_draining});
   return status;
 }
 

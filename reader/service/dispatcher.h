@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reader/service/job.h"
@@ -34,7 +35,10 @@ struct DispatcherOptions {
 };
 
 struct WorkerStatus {
-  uint64_t peer = 0, open_leases = 0, sent_units = 0;
+  uint64_t peer = 0, instance = 0, open_leases = 0, sent_units = 0;
+  // As it last said, of its whole life (Alive); `alive_ns`: how long it has been connected.
+  uint64_t idle_ns = 0, no_room_ns = 0;
+  int64_t connected_ns = 0;
   int64_t pid = 0;
   std::string host;
   bool is_silent = false, is_draining = false;
@@ -44,7 +48,9 @@ struct RankStatus {
   bool is_joined = false, is_connected = false;
   bool has_reported = false;  // in this term; otherwise what follows is unknown
   std::string host;
-  uint64_t delivered_rows = 0, wait_ns = 0, compute_ns = 0;  // as it last said
+  uint64_t instance = 0;
+  uint64_t delivered_rows = 0, delivered_batches = 0, wait_ns = 0,
+           compute_ns = 0;  // as it last said
 };
 struct DispatcherStatus {
   Term term = 0;
@@ -54,6 +60,23 @@ struct DispatcherStatus {
   uint64_t leased_again = 0, workers_lost = 0;
   std::vector<RankStatus> ranks;
   std::vector<WorkerStatus> workers;
+};
+
+// Since the dispatcher began.
+struct DispatcherCounts {
+  int64_t running_ns = 0;   // all ranks had joined
+  int64_t serving_ns = 0;   // integral of the workers that are connected and not silent
+  int64_t no_split_ns = 0;  // of it: they had asked and had no lease, and none was left to give
+  uint64_t leases = 0;
+  uint64_t again = 0, again_rows = 0;  // of them, those of a split that was leased before
+  uint64_t lost = 0;                   // workers, while they had splits
+};
+// What is worth a line in the job's history.
+struct DispatcherEvent {
+  std::string kind;       // worker_joined, worker_lost, worker_silent, ... (view job_event)
+  uint64_t instance = 0;  // of the member; 0: of none
+  std::optional<uint64_t> splits;  // that are leased again for it
+  std::string text;
 };
 
 class Dispatcher {
@@ -70,6 +93,8 @@ class Dispatcher {
   bool Drain(uint64_t peer, std::vector<Addressed>* out);
 
   DispatcherStatus status() const;
+  const DispatcherCounts& counts() const { return counts_; }
+  std::vector<DispatcherEvent> TakeEvents() { return std::exchange(events_, {}); }
   // All rows are admitted, every rank has said that its own are delivered, and all have gone:
   // nothing is left to do. A rank that went without saying so died, and will come again.
   bool is_over() const { return is_complete() && clients_.empty(); }
@@ -83,7 +108,7 @@ class Dispatcher {
   struct Worker {
     Register who;
     uint64_t wants = 0;
-    int64_t heard_ns = 0;
+    int64_t heard_ns = 0, connected_ns = 0;
     bool is_silent = false, is_draining = false, was_told_bye = false;
     Alive last;
   };
@@ -109,6 +134,8 @@ class Dispatcher {
   void EndIfComplete(Out* out);
   void EndDrained(Out* out);
   void DismissRanks(Out* out);
+  void CountTime(int64_t now_ns);
+  void Note(std::string kind, const Worker& worker, uint64_t splits, std::string text);
 
   const DispatcherOptions options_;
   Job job_;
@@ -118,7 +145,10 @@ class Dispatcher {
   std::set<uint32_t> done_;             // ranks that delivered all that they got in this term
   std::set<uint64_t> dismissed_;        // connections of ranks that were told Bye in this term
   uint64_t last_served_ = 0;            // worker: the next one is first
-  uint64_t rows_ = 0, workers_lost_ = 0;
+  uint64_t rows_ = 0;
+  DispatcherCounts counts_;
+  int64_t counted_ns_ = 0, now_ns_ = 0;
+  std::vector<DispatcherEvent> events_;  // not taken yet; the first kMostEvents of them
   uint32_t failures_ = 0;
   bool is_ended_ = false;  // Ended was said in this term
   std::optional<Refused> failure_;

@@ -53,7 +53,7 @@ void FieldsOf(M& m, V& v) {
   } else if constexpr (std::is_same_v<T, Failed>) {
     v(m.code, m.reason);
   } else if constexpr (std::is_same_v<T, Alive>) {
-    v(m.sent_units);
+    v(m.sent_units, m.idle_ns, m.no_room_ns);
   } else if constexpr (std::is_same_v<T, Command>) {
     v(m.verb, m.argument);
   } else if constexpr (std::is_same_v<T, Answer>) {

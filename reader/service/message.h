@@ -136,6 +136,8 @@ struct Failed {
 // Worker -> dispatcher, once a second: it lives.
 struct Alive {
   uint64_t sent_units = 0;
+  // Of the process so far: it had no lease; a unit waited for room in the lane to its rank.
+  uint64_t idle_ns = 0, no_room_ns = 0;
 };
 
 // Dispatcher -> worker: asks for no more; Bye once its leases are done.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "probes/account/account.h"
 #include "probes/account/scope.h"
@@ -66,8 +67,11 @@ bool SendLanes::Put(uint32_t rank, Element&& unit, const StopSignal* stop) {
   const auto ready = [&] { return is_over() || lanes_[rank]->units.size() < options_.units; };
   if (!ready()) {
     account::WaitScope wait(deal_, HR_WAIT_OUT);
+    const int64_t begin = waits_since_ns_ = MonotonicNs();
     while (!changed_.wait_for(lock, kConnectAgain, ready)) {  // `stop` wakes nobody here
     }
+    waits_since_ns_ = 0;
+    no_room_ns_ += static_cast<uint64_t>(MonotonicNs() - begin);
   }
   if (error_) std::rethrow_exception(error_);
   if (is_over()) return false;
@@ -90,6 +94,12 @@ void SendLanes::Stop() {
 uint64_t SendLanes::sent() const {
   std::lock_guard lock(mutex_);
   return sent_;
+}
+
+uint64_t SendLanes::no_room_ns() const {
+  std::lock_guard lock(mutex_);
+  const int64_t now = waits_since_ns_ == 0 ? 0 : MonotonicNs() - waits_since_ns_;
+  return no_room_ns_ + static_cast<uint64_t>(now);
 }
 
 // Of a lane to its client, as far as there is one.

@@ -39,7 +39,8 @@ class SendLanes {
   // unit was too large for a frame.
   bool Put(uint32_t rank, Element&& unit, const StopSignal* stop);
   void Stop();
-  uint64_t sent() const;  // units
+  uint64_t sent() const;        // units
+  uint64_t no_room_ns() const;  // that Put waited for room
 
  private:
   struct Lane {
@@ -63,7 +64,8 @@ class SendLanes {
   Term term_ = 0;
   bool is_stopped_ = false;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  uint64_t sent_ = 0;
+  uint64_t sent_ = 0, no_room_ns_ = 0;
+  int64_t waits_since_ns_ = 0;  // a Put waits for room; 0: none does
   std::exception_ptr error_;
   // Accounts.
   uint32_t from_stage_ = UINT32_MAX, deal_ = UINT32_MAX;

@@ -56,6 +56,8 @@ class Worker {
   // The lease, unless it is void.
   const Lease* Find(uint64_t local) const;
 
+  bool has_leases() const { return !leases_.empty(); }
+
   // The session, once there is one. It changes with each term.
   const std::optional<Session>& session() const { return session_; }
   Term term() const { return term_; }

@@ -243,9 +243,19 @@ class WorkerLoop {
     if (ask) connection_->Send(*ask);
     SayMeasured(options_.measured.get(), connection_.get());
     const int64_t now = MonotonicNs();
+    CountIdle(now);
     if (now - alive_ns_ < kAliveNs) return;
     alive_ns_ = now;
-    connection_->Send(Alive{lanes_.sent()});
+    connection_->Send(Alive{lanes_.sent(), idle_ns_, lanes_.no_room_ns()});
+  }
+
+  // Between two turns: it could work, and had nothing to work on at both ends.
+  void CountIdle(int64_t now) {
+    std::lock_guard lock(shared_.mutex);
+    const bool is_idle = pipeline_ && !shared_.worker.has_leases();
+    if (is_idle && was_idle_) idle_ns_ += static_cast<uint64_t>(now - counted_ns_);
+    was_idle_ = is_idle;
+    counted_ns_ = now;
   }
 
   // The lanes first: a pipeline that waits for room in one of them would not end.
@@ -267,7 +277,9 @@ class WorkerLoop {
   std::thread runner_;
   std::exception_ptr pipeline_error_;  // once ended
   std::atomic<bool> pipeline_ended_{false};
-  int64_t alive_ns_ = 0;
+  int64_t alive_ns_ = 0, counted_ns_ = 0;
+  uint64_t idle_ns_ = 0;
+  bool was_idle_ = false;
   bool has_noted_ = false, is_of_another_job_ = false;
 };
 

@@ -29,7 +29,7 @@ std::vector<Message> OneOfEach() {
           Lease{1, 2, 3, {5, 6, 7}, {{8, 9}}},
           Cut{1, 2},
           Failed{5, "why"},
-          Alive{1},
+          Alive{1, 2, 3},
           Drain{},
           Bye{},
           Command{"drain", "7"},
