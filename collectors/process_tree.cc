@@ -74,12 +74,10 @@ ProcessTree::ProcessTree(int64_t root_pid, int64_t start_ns, std::string root)
   Update(start_ns);
 }
 
-void ProcessTree::Describe(TreeProcess* process) {
+void ProcessTree::Describe(TreeProcess* process, const std::string& thread_name) {
   const int64_t pid = process->row.pid;
-  const auto stat = probes::ReadProcessStat(pid, root_);
-  if (!stat) return;
   const std::string command = Printable(probes::ReadCommandLine(pid, root_), 1024);
-  const std::string name = Printable(stat->name);
+  const std::string name = Printable(thread_name);
   const std::string image = ReadLink(fmt::format("{}/{}/exe", root_, pid));
   if (!own_image_.empty() && image == own_image_) return;  // forked, has not executed yet
   // A forked child that executes something is still the same process.
@@ -104,7 +102,8 @@ void ProcessTree::Add(int64_t pid, int64_t parent_pid, const char* role) {
   process.row.role = role;
   const auto parent = by_pid_.find(parent_pid);
   if (parent != by_pid_.end() && parent->second != id) process.parent_id = parent->second;
-  if (const auto stat = probes::ReadProcessStat(pid, root_)) {
+  const auto stat = probes::ReadProcessStat(pid, root_);
+  if (stat) {
     process.start_ticks = stat->start_ticks;
     process.row.session_id = stat->session_id;
     const int64_t tick_ns = 1'000'000'000 / sysconf(_SC_CLK_TCK);
@@ -120,7 +119,7 @@ void ProcessTree::Add(int64_t pid, int64_t parent_pid, const char* role) {
   }
   by_pid_[pid] = id;
   changed_.insert(id);
-  Describe(&process);
+  if (stat) Describe(&process, stat->name);
   if (process.row.started_ns < 0) {
     if (const auto io = probes::ReadProcessIo(pid, root_)) {
       process.base_read_bytes = io->read_bytes;
@@ -225,34 +224,53 @@ void ProcessTree::Saw(const probes::ForkEvent& event) {
   if (child.row.name.empty()) child.row.name = name;  // what it was forked from
 }
 
-void ProcessTree::Update(int64_t now_ns) {
-  std::vector<int64_t> queue;
+std::optional<probes::ProcessStat> ProcessTree::FirstThread(int64_t pid) const {
+  // The kernel adds up all threads for the process's own file: 90 us where there are 2000.
+  if (auto stat = probes::ReadProcessStat(pid, fmt::format("{}/{}/task", root_, pid))) return stat;
+  return probes::ReadProcessStat(pid, root_);
+}
+
+// How a zombie ended. The file of its figures ends in its exit code, for those who may trace it;
+// else in 0.
+std::string ProcessTree::HowEnded(int64_t pid) const {
+  const std::string text = ReadText(fmt::format("{}/{}/stat", root_, pid), 4096);
+  const size_t blank = text.rfind(' ', text.empty() ? 0 : text.size() - 2);
+  const int code = blank == std::string::npos ? 0 : std::atoi(text.c_str() + blank);
+  const bool readable = code != 0 || geteuid() == 0 || probes::ReadOwner(pid, root_) == geteuid();
+  return readable ? ExitText(code) : "";
+}
+
+size_t ProcessTree::DropEnded(int64_t now_ns) {
+  std::vector<int64_t> live;
   size_t num_threads = 0;
   for (const int64_t pid : live_) {
     TreeProcess& process = processes_[by_pid_[pid]];
     if (!process.alive) continue;
-    const auto stat = probes::ReadProcessStat(pid, root_);
-    if (stat && stat->start_ticks == process.start_ticks && stat->state != 'Z' &&
-        stat->state != 'X') {
-      num_threads += static_cast<size_t>(std::max<int64_t>(1, stat->num_threads));
-      Describe(&process);
-      queue.push_back(pid);
+    const auto first = FirstThread(pid);
+    const bool same = first && first->start_ticks == process.start_ticks;
+    if (same && first->state != 'Z' && first->state != 'X') {
+      num_threads += static_cast<size_t>(std::max<int64_t>(1, first->num_threads));
+      Describe(&process, first->name);
+      live.push_back(pid);
       continue;
     }
     std::string how;
+    const auto stat = probes::ReadProcessStat(pid, root_);
     if (stat && stat->start_ticks == process.start_ticks) {
       process.cpu_ns = std::max(process.cpu_ns, stat->cpu_ns);
       process.reaped_cpu_ns = std::max(process.reaped_cpu_ns, stat->reaped_cpu_ns);
-      // A zombie's stat line ends in its exit code, for those who may trace it; else in 0.
-      const std::string text = ReadText(fmt::format("{}/{}/stat", root_, pid), 4096);
-      const size_t blank = text.rfind(' ', text.empty() ? 0 : text.size() - 2);
-      const int code = blank == std::string::npos ? 0 : std::atoi(text.c_str() + blank);
-      if (code != 0 || geteuid() == 0 || probes::ReadOwner(pid, root_) == geteuid()) {
-        how = ExitText(code);
-      }
+      how = HowEnded(pid);
     }
     End(&process, now_ns, how);
   }
+  live_ = std::move(live);
+  return num_threads;
+}
+
+void ProcessTree::Update(int64_t now_ns, bool children_are_told) {
+  const size_t num_threads = DropEnded(now_ns);
+  if (children_are_told) return;
+  std::vector<int64_t> queue = std::move(live_);
   const bool by_files = has_children_files_ && num_threads <= kMostThreads;
   std::map<int64_t, std::vector<int64_t>> all;
   if (!by_files) all = AllChildren();

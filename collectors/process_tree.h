@@ -13,6 +13,7 @@
 
 #include "collectors/store/store.h"
 #include "probes/host/fork_events.h"
+#include "probes/process.h"
 
 namespace headrace::collectors {
 
@@ -37,8 +38,10 @@ class ProcessTree {
   // The command that the root will execute; it describes the root until then.
   void SetRootCommand(const std::string& name, const std::string& command);
 
-  // Looks for processes that are new, have ended or have executed another image.
-  void Update(int64_t now_ns);
+  // Looks for processes that have ended or have executed another image, and for new ones, which
+  // takes a look at every process or thread: `children_are_told` when Saw has had every fork since
+  // the last call.
+  void Update(int64_t now_ns, bool children_are_told = false);
   // Takes in an event from the kernel: a new child of one of our processes, however short-lived, or
   // how one of ours ended. Call before Update.
   void Saw(const probes::ForkEvent& event);
@@ -71,7 +74,12 @@ class ProcessTree {
 
  private:
   void Add(int64_t pid, int64_t parent_pid, const char* role);
-  void Describe(TreeProcess* process);
+  void Describe(TreeProcess* process, const std::string& thread_name);
+  // What /proc says of the process's first thread; its figures may be those of this thread alone.
+  std::optional<probes::ProcessStat> FirstThread(int64_t pid) const;
+  std::string HowEnded(int64_t pid) const;
+  // Notes those that have ended; returns the number of threads of the others.
+  size_t DropEnded(int64_t now_ns);
   void End(TreeProcess* process, int64_t now_ns, const std::string& exit_text);
   bool EndedBefore(const TreeProcess& process, const TreeProcess& parent) const;
   std::vector<int64_t> ChildrenOf(int64_t pid) const;

@@ -41,6 +41,7 @@ constexpr int64_t kRollupNs = 60'000'000'000;
 constexpr int64_t kFineNs = 5'000'000'000;   // histograms and stacks into the store
 constexpr int64_t kScanNs = 1'000'000'000;   // for new processes, once the run is a while old
 constexpr int64_t kYoungNs = 3'000'000'000;  // until then at every tick
+constexpr int64_t kLookNs = 10'000'000'000;  // for children that the kernel should have told of
 constexpr int64_t kMostDetailNs = 600'000'000'000;  // kept by the flight recorder, all ranges
 constexpr int64_t kMostRingNs = 600'000'000'000;
 
@@ -339,9 +340,11 @@ class RecorderLoop {
       if (!Alive(0)) return false;
       const int64_t now = MonotonicNs();
       if (now >= tick_ns || (options_.stop && options_.stop())) return true;
-      // A signal ends the sleep; only an appearing segment must be looked for.
+      // A signal ends the sleep; only an appearing segment must be looked for: most programs make
+      // theirs when they begin.
       int64_t until_ns = std::min(tick_ns, now + options_.tick_ns);
-      if (level() > 0 && !accounts_.Has(options_.pid) && !accounts_.closed(options_.pid)) {
+      if (level() > 0 && now - start_ns_ < kYoungNs && !accounts_.Has(options_.pid) &&
+          !accounts_.closed(options_.pid)) {
         AttachTo(options_.pid);
         until_ns = std::min(until_ns, now + kPollNs);
       }
@@ -351,7 +354,10 @@ class RecorderLoop {
 
   void Scan(int64_t now) {
     for (const probes::ForkEvent& event : forks_.Take()) tree_.Saw(event);
-    tree_.Update(now);
+    const bool told = forks_status_.usable() && forks_.lost() == forks_lost_ && now < next_look_ns_;
+    tree_.Update(now, told);
+    if (!told) next_look_ns_ = now + kLookNs;
+    forks_lost_ = forks_.lost();
     next_scan_ns_ =
         now + (now - start_ns_ < kYoungNs ? options_.tick_ns : kScanNs) - options_.tick_ns / 2;
     target_.pids = tree_.live();
@@ -395,7 +401,7 @@ class RecorderLoop {
           const TreeProcess* process = tree_.Find(pid);
           return process && probes::IsAlive(pid, process->start_ticks);
         },
-        runner_.ReadSplits());
+        target_.accounts.empty() ? nullptr : runner_.ReadSplits());
     cost += parts_.End("accounts");
     tick_cost_ns_ = tick_cost_ns_ == 0 ? cost : (7 * tick_cost_ns_ + cost) / 8;
     result_.has_accounts = accounts_.ever_attached();
@@ -707,7 +713,8 @@ class RecorderLoop {
   Recording result_;
   std::vector<IntervalSample> pending_;
   int64_t last_ns_ = 0;  // end of the last interval, since the run began
-  int64_t next_scan_ns_ = 0, next_fine_ns_ = 0;
+  int64_t next_scan_ns_ = 0, next_look_ns_ = 0, next_fine_ns_ = 0;
+  int64_t forks_lost_ = 0;
   int64_t tick_cost_ns_ = 0;
   int64_t late_ticks_ = 0, released_ranges_ = 0;
   std::map<int64_t, int64_t> images_;

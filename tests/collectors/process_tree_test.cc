@@ -78,6 +78,21 @@ TEST(ProcessTree, ChildrenTooShortLivedToBeSeenAreToldByTheKernel) {
 }
 
 // A probe may see a process that is gone before anybody tells of its begin.
+TEST(ProcessTree, WhereTheKernelTellsOfForksNobodyLooksForThem) {
+  ProcessTree tree(getpid(), MonotonicNs());
+  int64_t grandchild = 0;
+  const pid_t child = StartFamily(&grandchild);
+  tree.Update(MonotonicNs(), true);
+  EXPECT_FALSE(Contains(tree.live(), child));
+  tree.Update(MonotonicNs());
+  EXPECT_TRUE(Contains(tree.live(), grandchild)) << "a full look finds what nobody told of";
+  kill(static_cast<pid_t>(grandchild), SIGKILL);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  tree.Update(MonotonicNs(), true);
+  EXPECT_FALSE(Contains(tree.live(), child)) << "ends are seen all the same";
+}
+
 TEST(ProcessTree, NoProcessEndsBeforeItStarted) {
   const int64_t begin = MonotonicNs();
   ProcessTree tree(getpid(), begin);

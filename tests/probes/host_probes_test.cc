@@ -283,6 +283,8 @@ TEST(HostProbes, GrowthIsCountedFromTheStart) {
        OfProcess(4242, "major"), 3},
       {"/proc/4242/task/4243/schedstat", "123461032 991897", "123461132 991997", "thread_on_cpu_ns",
        workers, 100},
+      {"/proc/4242/task/4244/schedstat", "991898 321", "991898 327", "thread_on_cpu_ns", workers,
+       100},
       {"/proc/4242/task/4244/status", "voluntary_ctxt_switches:\t4344",
        "voluntary_ctxt_switches:\t4350", "thread_switches_count", switches, 6},
   };
@@ -293,6 +295,45 @@ TEST(HostProbes, GrowthIsCountedFromTheStart) {
     ASSERT_TRUE(found) << c.path << ": " << Describe({c.metric, c.labels});
     EXPECT_NEAR(*found, c.expected, 1e-6) << c.path << ": " << Describe({c.metric, c.labels});
   }
+}
+
+// A program of thousands of threads has hundreds at work: of the others one file is read.
+TEST(HostProbes, OfThreadsThatDidNotRunOneFileIsRead) {
+  const Fixture fixture("full");
+  const Host host(fixture.root());
+  const Target target = FixtureTarget();
+  const auto probe = Find("scheduler").make();
+  ASSERT_TRUE(probe->Start(host, target).usable());
+  Labels workers = OfProcess(4242);
+  workers.thread = "pt_data";
+  const auto threads = [&] {
+    Collected collected;
+    probe->Read(collected);
+    return collected.Find("threads_count", workers);
+  };
+  EXPECT_EQ(threads(), 2);
+  fs::remove(fixture.Path("/proc/4242/task/4243/status"));
+  EXPECT_EQ(threads(), 2) << "idle: not missed";
+  fixture.Replace("/proc/4242/task/4243/schedstat", "991897 321", "991897 322");
+  EXPECT_EQ(threads(), 1) << "it ran, and its switches cannot be read";
+}
+
+TEST(HostProbes, AThreadThatDidNotRunMayBeGivenAnotherName) {
+  const Fixture fixture("full");
+  const Host host(fixture.root());
+  const Target target = FixtureTarget();
+  const auto probe = Find("scheduler").make();
+  ASSERT_TRUE(probe->Start(host, target).usable());
+  WriteText(fixture.Path("/proc/4242/task/4243/comm"), "decoder-3\n");
+  Labels decoders = OfProcess(4242);
+  decoders.thread = "decoder";
+  std::optional<double> found;
+  for (int i = 0; i < 20 && !found; i++) {
+    Collected collected;
+    probe->Read(collected);
+    found = collected.Find("threads_count", decoders);
+  }
+  EXPECT_EQ(found, 1);
 }
 
 // A share of pressure is of the time it was counted in, which is never shorter than what it counts.
