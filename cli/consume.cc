@@ -19,6 +19,7 @@
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "experiments/interrupt.h"
+#include "experiments/service_fleet.h"
 #include "reader/pipeline/delivery/receive_pipeline.h"
 #include "reader/service/job_folder.h"
 #include "reader/service/receive_job.h"
@@ -132,6 +133,7 @@ int ConsumeJob(const ConsumeOptions& options) {
   given.join_timeout_ns = ParseDuration(options.join_timeout, "--join-timeout");
   given.interrupted = [] { return experiments::Interrupted(); };
   given.note = [&options](const std::string& text) { Say(options, text); };
+  given.measured = experiments::MeasureMember("rank", given.rank);
   workloads::RowChecksums checksums;
   reader::service::ReceiveJob job(std::move(given), MakeTrainer(options, &checksums));
   return RunConsumer(

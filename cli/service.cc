@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "experiments/interrupt.h"
+#include "experiments/service_fleet.h"
 #include "reader/service/control.h"
 #include "reader/service/dispatcher_process.h"
 #include "reader/service/job_folder.h"
@@ -27,11 +28,11 @@ namespace {
 using reader::service::DispatcherStatus;
 
 struct ServiceOptions {
-  std::string pipeline, job = "train", mode = "lockstep";
+  std::string pipeline, job = "train", mode = "lockstep", fleet = experiments::kFleetFile;
   uint32_t ranks = 1, workers = 2;
   uint64_t worker = 0;
   std::vector<std::string> set;
-  bool json = false, quiet = false;
+  bool json = false, quiet = false, no_fleet = false;
   CommandLine *up = nullptr, *dispatcher = nullptr, *run_worker = nullptr, *status = nullptr,
               *drain = nullptr, *end = nullptr;
 };
@@ -84,6 +85,19 @@ std::string DescribeStatus(const ServiceOptions& options, const DispatcherStatus
   return out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// A file that nobody asked for is no reason to end.
+void OpenFleet(const ServiceOptions& options, const reader::service::DispatcherOptions& job,
+               experiments::ServiceFleet* fleet) {
+  if (options.no_fleet) return;
+  const auto say = [&](const std::string& text) { SayService(options, text); };
+  try {
+    fleet->Open(options.fleet, job, say);
+  } catch (const Error& error) {
+    if (options.fleet != experiments::kFleetFile) throw;
+    say(fmt::format("nothing is kept of what the job's processes measure: {}", error.what()));
+  }
+}
+
 int RunDispatcher(const ServiceOptions& options, uint32_t workers) {
   namespace service = reader::service;
   experiments::InstallInterruptHandler();
@@ -96,11 +110,17 @@ int RunDispatcher(const ServiceOptions& options, uint32_t workers) {
   given.interrupted = [] { return experiments::Interrupted(); };
   given.describe = [&](const DispatcherStatus& status) { return DescribeStatus(options, status); };
   std::optional<service::LocalWorkers> local;
-  given.watch = [&] {
-    if (!local) return;
-    for (const std::string& failure : local->Turn(MonotonicNs())) SayService(options, failure);
+  experiments::ServiceFleet fleet(options.job, options.mode);
+  given.measured = [&](service::Measured&& measured) { fleet.Take(std::move(measured)); };
+  given.kept = [&] { return fleet.TakeKept(); };
+  given.watch = [&](service::Dispatcher* watched) {
+    fleet.Watch(watched);
+    if (local)
+      for (const std::string& failure : local->Turn(MonotonicNs())) SayService(options, failure);
+    return std::vector<service::Addressed>();
   };
   service::DispatcherProcess dispatcher(std::move(given));
+  OpenFleet(options, dispatcher.job(), &fleet);
   SayService(options, fmt::format("job {} waits for {} rank{}: headrace consume service:{} --rank "
                                   "{}/{}",
                                   options.job, options.ranks, options.ranks == 1 ? "" : "s",
@@ -111,6 +131,7 @@ int RunDispatcher(const ServiceOptions& options, uint32_t workers) {
     local->ScaleTo(workers);
   }
   const bool is_over = dispatcher.Run();
+  fleet.Finish(is_over);
   if (is_over) SayService(options, fmt::format("job {} is complete", options.job));
   if (experiments::Interrupted()) return static_cast<int>(ExitCode::kInterrupted);
   return is_over ? 0 : static_cast<int>(ExitCode::kFailure);
@@ -122,6 +143,7 @@ int RunWorkerCommand(const ServiceOptions& options) {
   given.folder = reader::service::MakeJobFolder(options.job);
   given.interrupted = [] { return experiments::Interrupted(); };
   given.note = [&](const std::string& text) { SayService(options, text); };
+  given.measured = experiments::MeasureMember("worker", std::nullopt);
   reader::service::RunWorker(given);
   return experiments::Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
 }
@@ -242,6 +264,11 @@ void AddJobOptions(CommandLine* command_line, ServiceOptions* options) {
                   "either way a rank that takes nothing stops the others after a while")
       ->Check(OneOf({"lockstep", "independent"}))
       ->ShowDefault();
+  command_line
+      ->AddOption("--fleet", options->fleet,
+                  "Keep in this file what the job's processes measure, for report --fleet")
+      ->ShowDefault();
+  command_line->AddFlag("--no-fleet", options->no_fleet, "Keep nothing of what they measure");
   command_line->AddOption("--set", options->set, "Change a setting: decode.parallelism=2")
       ->TypeName("KEY=VALUE")
       ->OneValueEach();

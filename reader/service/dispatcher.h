@@ -92,6 +92,7 @@ class Dispatcher {
   // no such worker.
   bool Drain(uint64_t peer, std::vector<Addressed>* out);
 
+  const DispatcherOptions& options() const { return options_; }
   DispatcherStatus status() const;
   const DispatcherCounts& counts() const { return counts_; }
   std::vector<DispatcherEvent> TakeEvents() { return std::exchange(events_, {}); }

@@ -157,6 +157,8 @@ DispatcherProcess::DispatcherProcess(DispatcherProcessOptions options)
 
 DispatcherProcess::~DispatcherProcess() = default;
 
+const DispatcherOptions& DispatcherProcess::job() const { return state_->dispatcher.options(); }
+
 bool DispatcherProcess::Run() {
   State& state = *state_;
   int64_t ticked_ns = 0;
@@ -167,7 +169,7 @@ bool DispatcherProcess::Run() {
     if (now - ticked_ns >= kTickNs) {
       ticked_ns = now;
       state.Send(state.dispatcher.Tick(now));
-      if (state.options.watch) state.options.watch();
+      if (state.options.watch) state.Send(state.options.watch(&state.dispatcher));
     }
     if (const auto& failure = state.dispatcher.failure()) {
       state.Part();

@@ -18,8 +18,8 @@ struct DispatcherProcessOptions {
   uint32_t ranks = 1;
   Mode mode = Mode::kLockstep;
   std::function<bool()> interrupted = {};
-  // Called a few times a second, by Run's thread.
-  std::function<void()> watch = {};
+  // Called ten times a second, by Run's thread. Returns what it makes the dispatcher say.
+  std::function<std::vector<Addressed>(Dispatcher*)> watch = {};
   // What `status` answers, of a status.
   std::function<std::string(const DispatcherStatus&)> describe = {};
   // What a member measured, to be kept by somebody else: must not wait. Without it members are told
@@ -40,6 +40,9 @@ class DispatcherProcess {
   // or told to end, before: then the ranks are told that the job was ended. Throws Error when the
   // job cannot go on.
   bool Run();
+
+  // Of the job as it was read from its pipeline and table.
+  const DispatcherOptions& job() const;
 
  private:
   struct State;

@@ -14,8 +14,9 @@ class ControlConnection;
 class MeasuredSource {
  public:
   virtual ~MeasuredSource() = default;
-  // A connection stands: what was said before and is not kept is to be said again.
-  virtual void Connected() = 0;
+  // A connection stands, on which this process is `instance`: what was said before and is not kept
+  // is to be said again.
+  virtual void Connected(uint64_t instance) = 0;
   // What is to be said now, if anything. `last`: nothing is measured after this.
   virtual std::optional<Measured> Next(bool last) = 0;
   virtual void Handle(const Kept& kept) = 0;

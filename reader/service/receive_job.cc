@@ -172,8 +172,9 @@ void ReceiveJob::State::Control() {
         }
         has_noted = has_said_finished = false;
         std::lock_guard lock(mutex);
-        connection->Send(client->Connected());
-        if (options.measured) options.measured->Connected();
+        const Join join = client->Connected();
+        connection->Send(join);
+        if (options.measured) options.measured->Connected(join.instance);
       }
       if (!TalkTo(connection.get())) {
         connection.reset();

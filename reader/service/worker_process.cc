@@ -162,8 +162,9 @@ class WorkerLoop {
       return false;
     }
     std::lock_guard lock(shared_.mutex);
-    connection_->Send(shared_.worker.Connected());
-    if (options_.measured) options_.measured->Connected();
+    const Register who = shared_.worker.Connected();
+    connection_->Send(who);
+    if (options_.measured) options_.measured->Connected(who.instance);
     return true;
   }
 

@@ -1,0 +1,68 @@
+// FleetStore: a run store that a dispatcher keeps of its jobs. Each member of a job is a run,
+// filled from its Shipments; each dispatcher is one, too, with the course and the events of the
+// job. Any RunStore reads and removes these runs as its own.
+//
+// Storing is idempotent: a shipment that ends no later than what is stored of its member changes
+// nothing, so members may send again what they do not know to be kept, to this or another
+// dispatcher.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "collectors/shipment.h"
+#include "collectors/store/store.h"
+
+namespace headrace::collectors {
+
+// Columns of view job_summary.
+struct JobRow {
+  std::string job, fingerprint, mode;
+  int64_t ranks = 1, epochs = 1, splits = 0, rows = 0, largest_split_rows = 0;
+  int64_t unit_rows = 0, batch_rows = 0;
+};
+// Columns of view job_interval.
+struct JobInterval {
+  int64_t start_ns = 0, duration_ns = 0, running_ns = 0;
+  int64_t leases = 0, again = 0, again_rows = 0, lost = 0;
+  int64_t serving_ns = 0, no_split_ns = 0, late_ns = 0;
+  std::optional<int64_t> wanted, left_rows;
+};
+// Columns of view job_event.
+struct JobEvent {
+  int64_t at_ns = 0;
+  std::string kind, instance, text;
+  std::optional<int64_t> splits;
+};
+
+class FleetStore {
+ public:
+  // Opens or creates the file; goes on with its newest job of that name if it is the same one and
+  // was left running, else begins a job. Throws as RunStore.
+  FleetStore(const std::string& path, const JobRow& job, const RunInfo& dispatcher);
+
+  int64_t job_id() const { return job_id_; }
+  int64_t dispatcher_run() const { return dispatcher_run_; }
+  RunStore& runs() { return runs_; }
+
+  // `offset_ns`: this clock minus the member's. False: it was stored before. Throws Error kBadData
+  // for a shipment whose figures the store cannot hold; kResources when the disk is full. In both
+  // cases nothing of it is stored.
+  bool Add(const std::string& instance, const Shipment& shipment, int64_t offset_ns);
+  void AddInterval(const JobInterval& interval);
+  void AddEvent(const JobEvent& event);
+  enum class End { kComplete, kEnded };
+  // Marks the runs of its dispatcher and of members that have not ended as over.
+  void Finish(End end);
+
+ private:
+  int64_t FindOrBeginJob(const JobRow& job, int64_t now_ns);
+  int64_t FindOrBeginMember(const std::string& instance, const std::string& role,
+                            std::optional<int64_t> number, const RunInfo& info, int64_t offset_ns);
+
+  RunStore runs_;
+  int64_t job_id_ = 0, dispatcher_run_ = 0;
+  int64_t num_events_ = 0;
+};
+
+}  // namespace headrace::collectors
