@@ -18,6 +18,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/job_place_options.h"
 #include "experiments/interrupt.h"
 #include "experiments/service_fleet.h"
 #include "reader/pipeline/delivery/receive_pipeline.h"
@@ -35,6 +36,7 @@ struct ConsumeOptions {
   std::string address, step_time = "0", rank = "0/1", row_log, join_timeout = "10min";
   uint32_t producers = 1, queue = 2;
   reader::CheckpointOptions checkpoint;
+  JobPlaceOptions place;
   const CommandLine* command_line = nullptr;
   bool spin = false, checksum = false, json = false, quiet = false, shared_memory = false;
 };
@@ -125,7 +127,8 @@ std::unique_ptr<workloads::Trainer> MakeTrainer(const ConsumeOptions& options,
 // A rank of a job of the preprocessing service.
 int ConsumeJob(const ConsumeOptions& options) {
   reader::service::ReceiveJobOptions given;
-  given.folder = reader::service::MakeJobFolder(options.address.substr(kServicePrefix.size()));
+  given.place = FindJobPlace(options.address.substr(kServicePrefix.size()), options.place, true);
+  given.listen = options.place.listen;
   std::tie(given.rank, given.ranks) = ParseRank(options.rank);
   given.through_shared_memory = options.shared_memory;
   given.queue = options.queue;
@@ -154,7 +157,9 @@ int Consume(const ConsumeOptions& options) {
                 "leave it out: the dispatcher knows the workers");
     return ConsumeJob(options);
   }
-  RefuseGiven(options, {"--rank", "--shared-memory", "--join-timeout", "--checkpoint"},
+  RefuseGiven(options,
+              {"--rank", "--shared-memory", "--join-timeout", "--checkpoint", "--listen",
+               "--token-file", "--tls-certificate", "--tls-key", "--tls-ca"},
               "is for a rank of a job", "give service:JOB as the address");
   reader::ReceiveOptions receive;
   receive.from =
@@ -196,13 +201,19 @@ HR_COMMAND(
        command_line
            .AddOption("ADDRESS", options->address,
                       "Listen there: unix:PATH, or shm:PATH for a ring in shared memory; or be a "
-                      "rank of a job: service:JOB")
+                      "rank of a job: service:JOB, with the job's name, tls:HOST:PORT or @FILE")
            ->Required();
        command_line.AddOption("--rank", options->rank, "Be this rank of the job")
            ->TypeName("R/N")
            ->ShowDefault();
        command_line.AddFlag("--shared-memory", options->shared_memory,
                             "Take a job's batches through shared memory");
+       command_line
+           .AddOption("--listen", options->place.listen,
+                      "Take batches there when the job is met over a network; by default at a free "
+                      "port of the address by which the dispatcher is reached")
+           ->TypeName("HOST:PORT");
+       AddSecretOptions(&command_line, &options->place);
        command_line
            .AddOption("--join-timeout", options->join_timeout,
                       "Wait no longer for a job's dispatcher and its other ranks")

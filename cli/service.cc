@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/job_place_options.h"
 #include "experiments/interrupt.h"
 #include "experiments/service_fleet.h"
 #include "reader/service/control.h"
@@ -32,6 +33,7 @@ struct ServiceOptions {
   uint32_t ranks = 1, workers = 2;
   uint64_t worker = 0;
   std::vector<std::string> set;
+  JobPlaceOptions place;
   bool json = false, quiet = false, no_fleet = false;
   CommandLine *up = nullptr, *dispatcher = nullptr, *run_worker = nullptr, *status = nullptr,
               *drain = nullptr, *end = nullptr;
@@ -105,6 +107,9 @@ int RunDispatcher(const ServiceOptions& options, uint32_t workers) {
   given.pipeline = options.pipeline;
   for (const std::string& text : options.set) given.settings.push_back(reader::ParseSetting(text));
   given.folder = service::MakeJobFolder(options.job);
+  SetListen(options.place, &given);
+  given.note = [&](const std::string& text) { SayService(options, text); };
+  const std::string place = given.address_file.empty() ? options.job : "@" + given.address_file;
   given.ranks = options.ranks;
   given.mode = options.mode == "lockstep" ? service::Mode::kLockstep : service::Mode::kIndependent;
   given.interrupted = [] { return experiments::Interrupted(); };
@@ -123,11 +128,15 @@ int RunDispatcher(const ServiceOptions& options, uint32_t workers) {
   OpenFleet(options, dispatcher.job(), &fleet);
   SayService(options, fmt::format("job {} waits for {} rank{}: headrace consume service:{} --rank "
                                   "{}/{}",
-                                  options.job, options.ranks, options.ranks == 1 ? "" : "s",
-                                  options.job, options.ranks == 1 ? "0" : "R", options.ranks));
+                                  options.job, options.ranks, options.ranks == 1 ? "" : "s", place,
+                                  options.ranks == 1 ? "0" : "R", options.ranks));
   if (workers > 0) {
-    local.emplace(std::vector<std::string>{"/proc/self/exe", "service", "worker",
-                                           service::JobFolder(options.job), "--quiet"});
+    std::vector<std::string> command = {
+        "/proc/self/exe", "service", "worker",
+        !options.place.listen.empty() ? place : service::JobFolder(options.job), "--quiet"};
+    const std::vector<std::string> secrets = SecretWords(options.place);
+    command.insert(command.end(), secrets.begin(), secrets.end());
+    local.emplace(std::move(command));
     local->ScaleTo(workers);
   }
   const bool is_over = dispatcher.Run();
@@ -140,7 +149,7 @@ int RunDispatcher(const ServiceOptions& options, uint32_t workers) {
 int RunWorkerCommand(const ServiceOptions& options) {
   experiments::InstallInterruptHandler();
   reader::service::WorkerProcessOptions given;
-  given.folder = reader::service::MakeJobFolder(options.job);
+  given.place = FindJobPlace(options.job, options.place, true);
   given.interrupted = [] { return experiments::Interrupted(); };
   given.note = [&](const std::string& text) { SayService(options, text); };
   given.measured = experiments::MeasureMember("worker", std::nullopt);
@@ -153,11 +162,15 @@ std::string AskDispatcher(const ServiceOptions& options, const std::string& verb
                           const std::string& argument = "") {
   namespace service = reader::service;
   constexpr int64_t kAnswerNs = 10'000'000'000;
-  const std::string folder = service::FindJobFolder(options.job);
-  const auto connection = service::ControlConnection::Connect(service::DispatcherSocket(folder));
+  std::string why;
+  const auto place = FindJobPlace(options.job, options.place, false);
+  const auto connection = place->Connect([] { return experiments::Interrupted(); }, &why).control;
   if (!connection)
-    throw Error(ExitCode::kFailure, "has no dispatcher here", options.job,
-                "start one: headrace service up PIPELINE --job " + options.job);
+    throw Error(ExitCode::kFailure, "has no dispatcher " + (why.empty() ? "here" : "now: " + why),
+                options.job,
+                place->folder().empty()
+                    ? ""
+                    : "start one: headrace service up PIPELINE --job " + options.job);
   connection->Send(service::Command{verb, argument});
   for (const int64_t until = MonotonicNs() + kAnswerNs; MonotonicNs() < until;) {
     for (const service::Message& message : connection->Receive(100)) {
@@ -269,6 +282,7 @@ void AddJobOptions(CommandLine* command_line, ServiceOptions* options) {
                   "Keep in this file what the job's processes measure, for report --fleet")
       ->ShowDefault();
   command_line->AddFlag("--no-fleet", options->no_fleet, "Keep nothing of what they measure");
+  AddListenOptions(command_line, &options->place);
   command_line->AddOption("--set", options->set, "Change a setting: decode.parallelism=2")
       ->TypeName("KEY=VALUE")
       ->OneValueEach();
@@ -291,6 +305,7 @@ HR_COMMAND(
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<ServiceOptions>();
        command_line.AddFlag("-q,--quiet", options->quiet, "Print nothing but errors");
+       AddSecretOptions(&command_line, &options->place);
        command_line.Fallthrough();
        const auto subcommand = [&](const char* name, const char* purpose) {
          CommandLine* const one = command_line.AddSubcommand(name, purpose);
@@ -298,7 +313,9 @@ HR_COMMAND(
          return one;
        };
        const auto job = [&](CommandLine* one) {
-         one->AddOption("JOB", options->job, "The job's name, or the folder of its sockets")
+         one->AddOption("JOB", options->job,
+                        "The job's name or the folder of its sockets; tls:HOST:PORT, or @FILE with "
+                        "the address of a dispatcher elsewhere")
              ->TypeName("JOB")
              ->Required();
        };

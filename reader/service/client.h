@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reader/pipeline/delivery/checkpoint.h"
@@ -43,6 +44,9 @@ class Client {
 
   // `saved`: checkpoints to go on from, of this rank and of others that it stands for now.
   explicit Client(ClientOptions options, std::vector<Checkpoint> saved = {});
+
+  // Where this rank takes batches, for the Joins to come.
+  void TakesAt(std::string address) { options_.address = std::move(address); }
 
   // A connection to a dispatcher stands: the Join to send on it, at once. Also for `Again`.
   Join Connected();
@@ -82,7 +86,7 @@ class Client {
   void Start(const Started& started);
   Checkpoint StateOf(const DeliveryLedger& ledger) const;
 
-  const ClientOptions options_;
+  ClientOptions options_;
   std::vector<Checkpoint> saved_;
   State state_ = State::kJoining;
   uint64_t number_ = 0, generation_ = 0;

@@ -20,15 +20,11 @@ constexpr uint64_t kMostUnsent = uint64_t{512} << 20;
 
 }  // namespace
 
-ControlConnection::ControlConnection(int fd) : fd_(fd) {}
-
-ControlConnection::~ControlConnection() { close(fd_); }
-
 std::unique_ptr<ControlConnection> ControlConnection::Connect(const std::string& path) {
   const sockaddr_un name = SocketName(path);
-  const int fd = NewSocket(path, SOCK_NONBLOCK);
-  auto connection = std::make_unique<ControlConnection>(fd);
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0) return connection;
+  auto connection = std::make_unique<ControlConnection>(Channel(NewSocket(path, SOCK_NONBLOCK)));
+  if (connect(connection->fd(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0)
+    return connection;
   if (errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN) return nullptr;
   throw ErrnoError(errno, "connect to", path);
 }
@@ -40,8 +36,8 @@ void ControlConnection::Send(const Message& message) {
 
 void ControlConnection::Flush() {
   while (sent_ < out_.size()) {
-    const ssize_t sent =
-        send(fd_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ptrdiff_t sent = channel_.Write(
+        {reinterpret_cast<const uint8_t*>(out_.data()) + sent_, out_.size() - sent_});
     if (sent <= 0) break;  // no room, or gone: reading tells
     sent_ += static_cast<size_t>(sent);
   }
@@ -54,11 +50,10 @@ void ControlConnection::Fill() {
   for (;;) {
     const size_t have = in_.size();
     in_.resize(have + kReadBytes);
-    const ssize_t got = recv(fd_, in_.data() + have, kReadBytes, MSG_DONTWAIT);
-    in_.resize(have + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    const ptrdiff_t got = channel_.Read({in_.data() + have, kReadBytes});
+    in_.resize(have + static_cast<size_t>(std::max<ptrdiff_t>(got, 0)));
     if (got > 0) continue;
-    if (got < 0 && errno == EINTR) continue;
-    is_closed_ = got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+    is_closed_ = got == 0;
     return;
   }
 }
@@ -79,7 +74,10 @@ std::vector<Message> ControlConnection::Parse() {
 
 std::vector<Message> ControlConnection::Receive(int timeout_ms, int wake_fd) {
   Flush();
-  pollfd both[2] = {{fd_, static_cast<short>(POLLIN | (unsent_bytes() > 0 ? POLLOUT : 0)), 0},
+  Fill();  // also what TLS has read already, which no poll shows
+  std::vector<Message> messages = Parse();
+  if (!messages.empty() || is_closed_ || timeout_ms == 0) return messages;
+  pollfd both[2] = {{fd(), static_cast<short>(POLLIN | (unsent_bytes() > 0 ? POLLOUT : 0)), 0},
                     {wake_fd, POLLIN, 0}};
   if (poll(both, 2, timeout_ms) <= 0 || both[0].revents == 0) return {};
   Flush();
@@ -91,6 +89,29 @@ ControlServer::ControlServer(const std::string& path)
     : socket_(path, Error(ExitCode::kUsage, "another dispatcher has this job", path,
                           "end it, or give another --job")) {}
 
+void ControlServer::Accept() {
+  const int fd = accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd >= 0) {
+    peers_.emplace(++last_peer_, std::make_unique<ControlConnection>(Channel(fd)));
+  } else if (errno != EAGAIN && errno != EINTR) {
+    accept_ns_ = MonotonicNs() + kAcceptAgainNs;  // whoever waits there would wake every poll
+  }
+}
+
+ControlServer::Event ControlServer::Hear(uint64_t id) {
+  ControlConnection& peer = *peers_.at(id);
+  Event event;
+  event.peer = id;
+  try {
+    event.messages = peer.Receive(0);
+    event.is_gone = peer.is_closed() || peer.unsent_bytes() > kMostUnsent;
+  } catch (const Error&) {
+    event.is_gone = true;
+  }
+  if (event.is_gone) peers_.erase(id);
+  return event;
+}
+
 std::vector<ControlServer::Event> ControlServer::Wait(int timeout_ms) {
   std::vector<pollfd> polled = {{MonotonicNs() < accept_ns_ ? -1 : socket_.fd(), POLLIN, 0}};
   std::vector<uint64_t> ids = {0};
@@ -99,29 +120,17 @@ std::vector<ControlServer::Event> ControlServer::Wait(int timeout_ms) {
         {peer->fd(), static_cast<short>(POLLIN | (peer->unsent_bytes() > 0 ? POLLOUT : 0)), 0});
     ids.push_back(id);
   }
+  if (guarded_) guarded_->AddPolled(&polled);
   std::vector<Event> events;
-  if (poll(polled.data(), polled.size(), timeout_ms) <= 0) return events;
-  for (size_t i = 1; i < polled.size(); ++i) {
-    if (polled[i].revents == 0) continue;
-    ControlConnection& peer = *peers_.at(ids[i]);
-    Event event;
-    event.peer = ids[i];
-    try {
-      event.messages = peer.Receive(0);
-      event.is_gone = peer.is_closed() || peer.unsent_bytes() > kMostUnsent;
-    } catch (const Error&) {
-      event.is_gone = true;
-    }
-    if (event.is_gone) peers_.erase(ids[i]);
-    events.push_back(std::move(event));
-  }
-  if (polled[0].revents != 0) {
-    const int fd = accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0) {
-      peers_.emplace(++last_peer_, std::make_unique<ControlConnection>(fd));
-    } else if (errno != EAGAIN && errno != EINTR) {
-      accept_ns_ = MonotonicNs() + kAcceptAgainNs;  // whoever waits there would wake every poll
-    }
+  if (poll(polled.data(), polled.size(), timeout_ms) < 0) return events;
+  for (size_t i = 1; i < ids.size(); ++i)
+    if (polled[i].revents != 0) events.push_back(Hear(ids[i]));
+  if (polled[0].revents != 0) Accept();
+  if (!guarded_) return events;
+  for (GuardedListener::Guest& guest : guarded_->Turn()) {
+    // It may have spoken already: what TLS has read no poll shows.
+    peers_.emplace(++last_peer_, std::make_unique<ControlConnection>(std::move(guest.channel)));
+    events.push_back(Hear(last_peer_));
   }
   return events;
 }

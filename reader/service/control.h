@@ -1,6 +1,7 @@
-// Control connections: messages of the service over Unix sockets (message.h), without waiting
-// longer than asked for. A ControlConnection is one end; a ControlServer listens for many. The
-// socket has mode 0600: whoever may connect is the same user.
+// Control connections: messages of the service (message.h), without waiting longer than asked for.
+// A ControlConnection is one end; a ControlServer listens for many, at a Unix socket of mode 0600,
+// so that whoever may connect is the same user, and, where it is told to, at a network address for
+// those that have the job's token.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "reader/pipeline/delivery/guarded_listener.h"
 #include "reader/pipeline/delivery/unix_socket.h"
 #include "reader/service/message.h"
 
@@ -16,8 +18,7 @@ namespace headrace::reader::service {
 // One thread.
 class ControlConnection {
  public:
-  explicit ControlConnection(int fd);  // takes the descriptor
-  ~ControlConnection();
+  explicit ControlConnection(Channel channel) : channel_(std::move(channel)) {}
   ControlConnection(const ControlConnection&) = delete;
   ControlConnection& operator=(const ControlConnection&) = delete;
 
@@ -35,14 +36,14 @@ class ControlConnection {
   bool is_closed() const { return is_closed_; }
   // It takes nothing, and this many bytes wait for it.
   uint64_t unsent_bytes() const { return out_.size() - sent_; }
-  int fd() const { return fd_; }
+  int fd() const { return channel_.fd(); }
 
  private:
   void Flush();
   void Fill();
   std::vector<Message> Parse();
 
-  int fd_;
+  Channel channel_;
   bool is_closed_ = false;
   std::vector<uint8_t> in_;
   std::string out_;
@@ -54,6 +55,10 @@ class ControlServer {
  public:
   // Throws Error kUsage when another one listens there; otherwise as BoundSocket.
   explicit ControlServer(const std::string& path);
+  // Also takes callers from there.
+  void Guard(std::unique_ptr<GuardedListener> listener) { guarded_ = std::move(listener); }
+  // Null without one.
+  const GuardedListener* guarded() const { return guarded_.get(); }
 
   struct Event {
     uint64_t peer = 0;  // never used again
@@ -67,7 +72,11 @@ class ControlServer {
   void Send(uint64_t peer, const Message& message);
 
  private:
+  void Accept();
+  Event Hear(uint64_t id);
+
   BoundSocket socket_;
+  std::unique_ptr<GuardedListener> guarded_;
   std::map<uint64_t, std::unique_ptr<ControlConnection>> peers_;
   uint64_t last_peer_ = 0;
   int64_t accept_ns_ = 0;  // not before

@@ -14,6 +14,7 @@
 #include "reader/pipeline/fingerprint.h"
 #include "reader/service/control.h"
 #include "reader/service/job_folder.h"
+#include "reader/service/job_place.h"
 
 namespace headrace::reader::service {
 namespace {
@@ -68,6 +69,11 @@ struct DispatcherProcess::State {
         dispatcher(OptionsOf(options)),
         server(DispatcherSocket(options.folder)) {
     RemoveDeadSockets(options.folder);
+    if (!IsNetwork(options.listen.kind)) return;
+    server.Guard(std::make_unique<GuardedListener>(options.listen, Purpose::kControl,
+                                                   options.credentials, options.note));
+    if (!options.address_file.empty())
+      WriteAddressFile(options.address_file, server.guarded()->address());
   }
 
   bool Interrupted() const { return options.interrupted && options.interrupted(); }
@@ -156,6 +162,11 @@ DispatcherProcess::DispatcherProcess(DispatcherProcessOptions options)
     : state_(std::make_unique<State>(std::move(options))) {}
 
 DispatcherProcess::~DispatcherProcess() = default;
+
+const DeliveryAddress* DispatcherProcess::address() const {
+  const GuardedListener* const guarded = state_->server.guarded();
+  return guarded == nullptr ? nullptr : &guarded->address();
+}
 
 const DispatcherOptions& DispatcherProcess::job() const { return state_->dispatcher.options(); }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reader/pipeline/delivery/credentials.h"
 #include "reader/pipeline/spec.h"
 #include "reader/service/dispatcher.h"
 
@@ -15,6 +16,12 @@ struct DispatcherProcessOptions {
   std::string pipeline;  // file
   Settings settings;
   std::string folder;  // of the job (job_folder.h); there
+  // Where it listens besides; kInline: nowhere. Its address goes into `address_file`, if that is
+  // not empty, once it listens.
+  DeliveryAddress listen = {};
+  std::string address_file = {};
+  std::shared_ptr<const Credentials> credentials = {};  // for it
+  std::function<void(const std::string&)> note = {};    // lines about who is refused
   uint32_t ranks = 1;
   Mode mode = Mode::kLockstep;
   std::function<bool()> interrupted = {};
@@ -40,6 +47,9 @@ class DispatcherProcess {
   // or told to end, before: then the ranks are told that the job was ended. Throws Error when the
   // job cannot go on.
   bool Run();
+
+  // Where others reach it over a network; nothing when they do not.
+  const DeliveryAddress* address() const;
 
   // Of the job as it was read from its pipeline and table.
   const DispatcherOptions& job() const;

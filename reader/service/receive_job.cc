@@ -57,6 +57,8 @@ struct ReceiveJob::State {
   void CheckJoining();
   bool TalkTo(ControlConnection* connection);
   void SayFinished(ControlConnection* connection);
+  std::unique_ptr<ControlConnection> ConnectControl(std::string* why);
+  void Listen(const ControlConnection& through, const DeliveryAddress& to);
   void Hear(const Message& message);
   bool Admit(TensorBatch&& unit);
   void Deliver(TensorBatch&& batch, int64_t wait_begin);
@@ -66,8 +68,6 @@ struct ReceiveJob::State {
 
   const ReceiveJobOptions options;
   const std::unique_ptr<Consumer> consumer;
-  DeliveryAddress address;
-  std::optional<Listener> listener;
   uint32_t stage, receive, deserialize, consumer_stage, rebatch_account, consumer_account;
   StopSignal stop;
   Wakeup wakeup;  // of the control thread
@@ -78,6 +78,7 @@ struct ReceiveJob::State {
 
   mutable std::mutex mutex;  // guards the following
   std::condition_variable changed;
+  std::optional<Listener> listener;  // once set, the accepting thread's
   std::optional<Client> client;
   std::deque<TensorBatch> units;
   std::exception_ptr error;
@@ -91,8 +92,6 @@ struct ReceiveJob::State {
 
 ReceiveJob::State::State(ReceiveJobOptions given, std::unique_ptr<Consumer> taker)
     : options(std::move(given)), consumer(std::move(taker)) {
-  const std::string socket = fmt::format("{}/rank-{}-{}", options.folder, options.rank, getpid());
-  address = {options.through_shared_memory ? DeliveryKind::kShm : DeliveryKind::kUnix, socket};
   std::vector<Checkpoint> saved;
   const std::string& path = options.checkpoint.path;
   std::error_code ignored;
@@ -107,7 +106,6 @@ ReceiveJob::State::State(ReceiveJobOptions given, std::unique_ptr<Consumer> take
   client.emplace(ClientOptions{.rank = options.rank,
                                .ranks = options.ranks,
                                .instance = RandomInstance(),
-                               .address = FormatDeliveryAddress(address),
                                .host = fmt::format("{}, process {}", HostName(), getpid())},
                  std::move(saved));
   progress.fraction = -1;
@@ -163,10 +161,12 @@ void ReceiveJob::State::Control() {
     while (!Stopped() && !MayLeave()) {
       CheckJoining();
       if (!connection) {
-        connection = ControlConnection::Connect(DispatcherSocket(options.folder));
+        std::string why;
+        connection = ConnectControl(&why);
         if (!connection) {
           if (!std::exchange(has_noted, true))
-            Note("waits for the dispatcher of " + options.folder);
+            Note(fmt::format("waits for the dispatcher of {}{}{}", options.place->text(),
+                             why.empty() ? "" : ": ", why));
           std::this_thread::sleep_for(kLookAgain);
           continue;
         }
@@ -187,6 +187,32 @@ void ReceiveJob::State::Control() {
   } catch (...) {
     Fail(std::current_exception());
   }
+  changed.notify_all();
+}
+
+// Null when there is no dispatcher now. The first connection tells where batches can come from.
+std::unique_ptr<ControlConnection> ReceiveJob::State::ConnectControl(std::string* why) {
+  JobPlace::Connected connected = options.place->Connect([this] { return Stopped(); }, why);
+  if (connected.control && !listener) Listen(*connected.control, connected.to);
+  return std::move(connected.control);
+}
+
+void ReceiveJob::State::Listen(const ControlConnection& through, const DeliveryAddress& to) {
+  DeliveryAddress address;
+  if (!options.place->folder().empty()) {
+    address.kind = options.through_shared_memory ? DeliveryKind::kShm : DeliveryKind::kUnix;
+    address.path = fmt::format("{}/rank-{}-{}", options.place->folder(), options.rank, getpid());
+  } else if (options.through_shared_memory) {
+    throw Error(ExitCode::kUsage, "shared memory is for a job of this machine",
+                options.place->text(), "give the job's name or folder, or leave it out");
+  } else if (options.listen.empty()) {
+    address = {to.kind, {}, {LocalAddress(through.fd()).host, 0}};
+  } else {
+    address = {to.kind, {}, ParseHostPort(options.listen)};
+  }
+  std::lock_guard lock(mutex);
+  listener.emplace(address, options.place->credentials());
+  client->TakesAt(FormatDeliveryAddress(listener->address()));
   changed.notify_all();
 }
 
@@ -245,6 +271,10 @@ void ReceiveJob::State::Hear(const Message& message) {
 void ReceiveJob::State::Accept() {
   std::vector<std::thread> threads;
   const auto ends = [this] { return is_done || Stopped(); };
+  {
+    std::unique_lock lock(mutex);
+    while (!listener && !ends()) changed.wait_for(lock, kLookAgain);
+  }
   try {
     while (!ends()) {
       std::shared_ptr<Receiver> worker = listener->Accept(ends, false, options.note);
@@ -392,7 +422,6 @@ ReceiveJob::~ReceiveJob() = default;
 
 void ReceiveJob::Run() {
   State& state = *state_;
-  state.listener.emplace(state.address);
   std::thread accepting([&] { state.Accept(); });
   std::thread control([&] { state.Control(); });
   try {

@@ -15,12 +15,16 @@
 #include "reader/pipeline/consumer.h"
 #include "reader/pipeline/engine/checkpointing.h"
 #include "reader/pipeline/engine/progress.h"
+#include "reader/service/job_place.h"
 #include "reader/service/measured.h"
 
 namespace headrace::reader::service {
 
 struct ReceiveJobOptions {
-  std::string folder;  // of the job (job_folder.h); there
+  std::shared_ptr<JobPlace> place;  // of the job
+  // Where it takes batches of a job that is met over a network; empty: at a free port of the
+  // address by which it reaches the dispatcher.
+  std::string listen = {};
   uint32_t rank = 0, ranks = 1;
   bool through_shared_memory = false;
   uint32_t queue = 2;  // units between the workers and the consumer

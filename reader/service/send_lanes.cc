@@ -39,6 +39,11 @@ void SendLanes::Drop() {
       hr_queue_level(lane->queue, 0);  // all were of one term
 }
 
+void SendLanes::SetCredentials(std::shared_ptr<const Credentials> credentials) {
+  std::lock_guard lock(mutex_);
+  credentials_ = std::move(credentials);
+}
+
 void SendLanes::SetTerm(Term term, const std::vector<std::string>& addresses) {
   std::lock_guard lock(mutex_);
   term_ = term;
@@ -151,12 +156,16 @@ bool SendLanes::Connect(Lane* lane, Connection* connection) {
   };
   try {
     connection->encoder = std::make_unique<FrameEncoder>();
+    std::shared_ptr<const Credentials> credentials;
     {
       std::lock_guard lock(mutex_);
       lane->is_sending = true;
+      credentials = credentials_;
     }
     connection->sender = ConnectSender(ParseDeliveryAddress(connection->address, "/"),
-                                       {.ring_bytes = options_.ring_bytes, .stopped = stopped});
+                                       {.ring_bytes = options_.ring_bytes,
+                                        .stopped = stopped,
+                                        .credentials = std::move(credentials)});
     return true;
   } catch (const Error&) {
     std::unique_lock lock(mutex_);

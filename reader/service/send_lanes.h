@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "reader/pipeline/delivery/credentials.h"
 #include "reader/pipeline/element.h"
 #include "reader/service/lease.h"
 
@@ -32,6 +33,8 @@ class SendLanes {
   ~SendLanes();  // stops
 
   void RegisterAccounts(uint32_t from_stage);  // of whoever puts
+  // For clients that take batches over a network.
+  void SetCredentials(std::shared_ptr<const Credentials> credentials);
   // Clients by rank. Units of earlier terms are dropped.
   void SetTerm(Term term, const std::vector<std::string>& addresses);
   // Waits for room. The element holds a TensorBatch with its term. False: the term is over, Stop
@@ -64,6 +67,7 @@ class SendLanes {
   Term term_ = 0;
   bool is_stopped_ = false;
   std::vector<std::unique_ptr<Lane>> lanes_;
+  std::shared_ptr<const Credentials> credentials_;
   uint64_t sent_ = 0, no_room_ns_ = 0;
   int64_t waits_since_ns_ = 0;  // a Put waits for room; 0: none does
   std::exception_ptr error_;

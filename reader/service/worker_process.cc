@@ -118,7 +118,7 @@ class WorkerLoop {
     }
     if (shared_.worker.refusal()) {
       const Refused& refused = *shared_.worker.refusal();
-      throw Error(static_cast<ExitCode>(refused.code), refused.reason, options_.folder,
+      throw Error(static_cast<ExitCode>(refused.code), refused.reason, options_.place->text(),
                   refused.fix);
     }
     // Bye is said once all that it made is admitted: what the lanes still hold nobody waits for.
@@ -154,13 +154,16 @@ class WorkerLoop {
   }
 
   bool Connect() {
-    connection_ = ControlConnection::Connect(DispatcherSocket(options_.folder));
+    std::string why;
+    connection_ = options_.place->Connect([this] { return Interrupted(); }, &why).control;
     if (!connection_) {
       if (options_.note && !std::exchange(has_noted_, true))
-        options_.note("waits for the dispatcher of " + options_.folder);
+        options_.note(fmt::format("waits for the dispatcher of {}{}{}", options_.place->text(),
+                                  why.empty() ? "" : ": ", why));
       usleep(kLookMs * 1000);
       return false;
     }
+    lanes_.SetCredentials(options_.place->credentials());
     std::lock_guard lock(shared_.mutex);
     const Register who = shared_.worker.Connected();
     connection_->Send(who);

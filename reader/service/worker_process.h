@@ -5,12 +5,13 @@
 #include <memory>
 #include <string>
 
+#include "reader/service/job_place.h"
 #include "reader/service/measured.h"
 
 namespace headrace::reader::service {
 
 struct WorkerProcessOptions {
-  std::string folder;  // of the job (job_folder.h)
+  std::shared_ptr<JobPlace> place;  // of the job
   std::function<bool()> interrupted = {};
   std::function<void(const std::string&)> note = {};  // lines about what it waits for
   std::shared_ptr<MeasuredSource> measured = {};      // told to the dispatcher; may be null

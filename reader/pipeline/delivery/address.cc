@@ -10,11 +10,21 @@
 
 namespace headrace::reader {
 
+const char* NameOf(DeliveryKind kind) {
+  constexpr const char* kNames[] = {"inline", "unix", "shm", "tcp", "tls"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
 DeliveryAddress ParseDeliveryAddress(const std::string& text, const std::string& folder) {
   DeliveryAddress address;
   if (text == "inline") return address;
   const size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon);
+  if (colon != std::string::npos && (kind == "tcp" || kind == "tls")) {
+    address.kind = kind == "tcp" ? DeliveryKind::kTcp : DeliveryKind::kTls;
+    address.at = ParseHostPort(text.substr(colon + 1));
+    return address;
+  }
   if (colon == std::string::npos || (kind != "unix" && kind != "shm")) {
     const std::string nearest = NearestName(kind, {"inline", "unix", "shm"});
     throw Error(ExitCode::kUsage,
@@ -43,15 +53,9 @@ DeliveryAddress ParseDeliveryAddress(const std::string& text, const std::string&
 }
 
 std::string FormatDeliveryAddress(const DeliveryAddress& address) {
-  switch (address.kind) {
-    case DeliveryKind::kInline:
-      return "inline";
-    case DeliveryKind::kUnix:
-      return "unix:" + address.path;
-    case DeliveryKind::kShm:
-      break;
-  }
-  return "shm:" + address.path;
+  const std::string kind = NameOf(address.kind);
+  if (address.kind == DeliveryKind::kInline) return kind;
+  return kind + ":" + (IsNetwork(address.kind) ? FormatHostPort(address.at) : address.path);
 }
 
 }  // namespace headrace::reader

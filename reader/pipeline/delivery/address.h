@@ -1,18 +1,27 @@
 // DeliveryAddress: where batches go. "inline": to the consumer in this process; "unix:PATH": over
 // the Unix socket PATH; "shm:PATH": through a ring in shared memory that the two processes agree on
-// over the socket PATH.
+// over the socket PATH; "tcp:HOST:PORT" and "tls:HOST:PORT": over a network, between processes of a
+// job that have its token (handshake.h).
 #pragma once
 #include <cstdint>
 #include <string>
 
+#include "reader/pipeline/delivery/tcp_socket.h"
+
 namespace headrace::reader {
 
-enum class DeliveryKind : uint8_t { kInline = 0, kUnix = 1, kShm = 2 };
+enum class DeliveryKind : uint8_t { kInline = 0, kUnix = 1, kShm = 2, kTcp = 3, kTls = 4 };
 
 struct DeliveryAddress {
   DeliveryKind kind = DeliveryKind::kInline;
-  std::string path;  // absolute; empty when inline
+  std::string path = {};  // of kUnix and kShm; absolute
+  HostPort at = {};       // of kTcp and kTls
 };
+
+inline bool IsNetwork(DeliveryKind kind) {
+  return kind == DeliveryKind::kTcp || kind == DeliveryKind::kTls;
+}
+const char* NameOf(DeliveryKind kind);  // "unix"
 
 // `path` of the result is absolute: a relative one is taken from `folder`. Throws Error kUsage,
 // with what is wrong in fact() and what to do in fix().

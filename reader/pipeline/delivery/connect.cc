@@ -39,7 +39,7 @@ std::string RefusalText(const Greeting& answer, const DeliveryAddress& address) 
     case kOtherKind:
       return fmt::format("the consumer listens for {}, not {}",
                          answer.kind == static_cast<uint32_t>(DeliveryKind::kShm) ? "shm" : "unix",
-                         address.kind == DeliveryKind::kShm ? "shm" : "unix");
+                         NameOf(address.kind));
     case kEnough:
       return "the consumer has all the producers it waited for";
     default:
@@ -60,21 +60,15 @@ std::string RefusalFix(const Greeting& answer) {
   }
 }
 
-}  // namespace
-
-std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOptions options) {
+// A connection to the Unix socket at which a consumer listens.
+Channel ConnectUnix(const DeliveryAddress& address, const DeliveryStopped& stopped) {
   const std::string where = FormatDeliveryAddress(address);
   const sockaddr_un name = SocketName(address.path);
-  const int fd = NewSocket(where);
-  auto socket = std::make_unique<Socket>(fd, fmt::format("the consumer at {}", where),
-                                         std::move(options.stopped));
-  // A batch is a megabyte; the default buffer is a quarter of that. Granted as far as the system
-  // allows.
-  const int buffer = 4 << 20;
-  setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
-  while (connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0) {
+  Channel channel(NewSocket(where));
+  while (connect(channel.fd(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0) {
     if (errno == EAGAIN || errno == EINTR) {  // its line of callers is full
-      socket->CheckStopped();
+      if (stopped && stopped())
+        throw Error(ExitCode::kInterrupted, fmt::format("stopped while waiting for {}", where));
       poll(nullptr, 0, 10);
       continue;
     }
@@ -84,6 +78,33 @@ std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOpti
     }
     throw ErrnoError(errno, "connect to", where);
   }
+  return channel;
+}
+
+Channel ConnectNetwork(const DeliveryAddress& address, const SenderOptions& options) {
+  std::string why;
+  auto channel =
+      CallGuarded(address, Purpose::kDelivery, options.credentials, options.stopped, &why);
+  if (channel) return std::move(*channel);
+  if (options.stopped && options.stopped())
+    throw Error(ExitCode::kInterrupted, "stopped while connecting", FormatDeliveryAddress(address));
+  throw Error(ExitCode::kFailure, fmt::format("nobody listens there: {}", why),
+              FormatDeliveryAddress(address));
+}
+
+}  // namespace
+
+std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOptions options) {
+  const std::string where = FormatDeliveryAddress(address);
+  Channel channel = IsNetwork(address.kind) ? ConnectNetwork(address, options)
+                                            : ConnectUnix(address, options.stopped);
+  // A batch is a megabyte; the default buffer is a quarter of that. Granted as far as the system
+  // allows. TCP finds its own.
+  const int buffer = 4 << 20;
+  if (!IsNetwork(address.kind))
+    setsockopt(channel.fd(), SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+  auto socket = std::make_unique<Socket>(
+      std::move(channel), fmt::format("the consumer at {}", where), std::move(options.stopped));
   Greeting hello;
   hello.kind = static_cast<uint32_t>(address.kind);
   hello.pid = getpid();
@@ -95,14 +116,80 @@ std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOpti
   socket->set_peer(fmt::format("the consumer (process {}) at {}", answer.pid, where));
   if (address.kind == DeliveryKind::kShm)
     return MakeRingSender(std::move(socket), options.ring_bytes);
-  return MakeUnixSender(std::move(socket));
+  return MakeSocketSender(std::move(socket));
 }
 
-Listener::Listener(DeliveryAddress address)
-    : address_(std::move(address)),
-      socket_(address_.path,
-              Error(ExitCode::kUsage, "another consumer listens there",
-                    FormatDeliveryAddress(address_), "end it, or choose another path")) {}
+Listener::Listener(DeliveryAddress address, std::shared_ptr<const Credentials> credentials)
+    : address_(std::move(address)) {
+  if (IsNetwork(address_.kind)) {
+    guarded_ = std::make_unique<GuardedListener>(
+        address_, Purpose::kDelivery, std::move(credentials),
+        [this](const std::string& text) { refused_.push_back("refused " + text); });
+    address_ = guarded_->address();
+    return;
+  }
+  socket_.emplace(address_.path,
+                  Error(ExitCode::kUsage, "another consumer listens there",
+                        FormatDeliveryAddress(address_), "end it, or choose another path"));
+}
+
+// One that may speak; without a channel after a moment in which there was none.
+Listener::Caller Listener::NextCaller() {
+  constexpr int kLookMs = 100;
+  if (!waiting_.empty()) {
+    Caller caller = std::move(waiting_.front());
+    waiting_.pop_front();
+    return caller;
+  }
+  if (guarded_) {
+    std::vector<pollfd> polled;
+    guarded_->AddPolled(&polled);
+    poll(polled.data(), polled.size(), kLookMs);
+    for (GuardedListener::Guest& guest : guarded_->Turn())
+      waiting_.push_back({std::move(guest.channel), std::move(guest.name)});
+    return {};
+  }
+  pollfd one = {socket_->fd(), POLLIN, 0};
+  if (poll(&one, 1, kLookMs) <= 0) return {};
+  const int fd = accept4(socket_->fd(), nullptr, nullptr, SOCK_CLOEXEC);
+  if (fd < 0) return {};
+  return {Channel(fd), ""};
+}
+
+// Null when it is told why not, or said nothing: it only looked whether somebody listens.
+std::unique_ptr<Receiver> Listener::Greet(Caller caller, const DeliveryStopped& stopped,
+                                          bool enough,
+                                          const std::function<void(const std::string&)>& tell) {
+  auto socket = std::make_unique<Socket>(std::move(*caller.channel), "a producer", stopped);
+  Greeting hello, answer;
+  if (!socket->Read(BytesOf(&hello), kHelloNs)) return nullptr;
+  if (std::memcmp(hello.magic, answer.magic, sizeof hello.magic) != 0) {
+    tell("something connected that is not a headrace producer");
+    return nullptr;
+  }
+  const std::string who =
+      fmt::format("process {}{}{}", hello.pid, caller.name.empty() ? "" : " at ", caller.name);
+  answer.kind = static_cast<uint32_t>(address_.kind);
+  answer.pid = getpid();
+  if (hello.version != answer.version) {
+    answer.refusal = kOtherVersion;
+    tell(
+        fmt::format("refused {}: it speaks version {} of the delivery, this headrace {}; use the "
+                    "same on both sides",
+                    who, hello.version, answer.version));
+  } else if (hello.kind != answer.kind) {
+    answer.refusal = kOtherKind;
+    tell(fmt::format("refused {}: it does not send to {}", who, FormatDeliveryAddress(address_)));
+  } else if (enough) {
+    answer.refusal = kEnough;
+    tell(fmt::format("refused {}: all producers are there", who));
+  }
+  socket->Write(BytesOf(&answer));
+  if (answer.refusal != kWelcome) return nullptr;
+  socket->set_peer(fmt::format("the producer ({})", who));
+  return address_.kind == DeliveryKind::kShm ? MakeRingReceiver(std::move(socket), hello.pid)
+                                             : MakeSocketReceiver(std::move(socket), hello.pid);
+}
 
 std::unique_ptr<Receiver> Listener::Accept(const DeliveryStopped& stopped, bool enough,
                                            const std::function<void(const std::string&)>& refused) {
@@ -110,40 +197,11 @@ std::unique_ptr<Receiver> Listener::Accept(const DeliveryStopped& stopped, bool 
     if (refused) refused(text);
   };
   while (!stopped || !stopped()) {
-    pollfd one = {socket_.fd(), POLLIN, 0};
-    if (poll(&one, 1, 100) <= 0) continue;
-    const int fd = accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC);
-    if (fd < 0) continue;
-    auto socket = std::make_unique<Socket>(fd, "a producer", stopped);
+    Caller caller = NextCaller();
+    for (; !refused_.empty(); refused_.pop_front()) tell(refused_.front());
+    if (!caller.channel) continue;
     try {
-      Greeting hello, answer;
-      // One that says nothing only looked whether somebody listens.
-      if (!socket->Read(BytesOf(&hello), kHelloNs)) continue;
-      if (std::memcmp(hello.magic, answer.magic, sizeof hello.magic) != 0) {
-        tell("something connected that is not a headrace producer");
-        continue;
-      }
-      answer.kind = static_cast<uint32_t>(address_.kind);
-      answer.pid = getpid();
-      if (hello.version != answer.version) {
-        answer.refusal = kOtherVersion;
-        tell(
-            fmt::format("refused process {}: it speaks version {} of the delivery, this headrace "
-                        "{}; use the same on both sides",
-                        hello.pid, hello.version, answer.version));
-      } else if (hello.kind != answer.kind) {
-        answer.refusal = kOtherKind;
-        tell(fmt::format("refused process {}: it does not send to {}", hello.pid,
-                         FormatDeliveryAddress(address_)));
-      } else if (enough) {
-        answer.refusal = kEnough;
-        tell(fmt::format("refused process {}: all producers are there", hello.pid));
-      }
-      socket->Write(BytesOf(&answer));
-      if (answer.refusal != kWelcome) continue;
-      socket->set_peer(fmt::format("the producer (process {})", hello.pid));
-      return address_.kind == DeliveryKind::kShm ? MakeRingReceiver(std::move(socket), hello.pid)
-                                                 : MakeUnixReceiver(std::move(socket), hello.pid);
+      if (auto receiver = Greet(std::move(caller), stopped, enough, tell)) return receiver;
     } catch (const Error& error) {
       if (error.code() == ExitCode::kInterrupted) return nullptr;
       tell(error.what());

@@ -2,11 +2,14 @@
 // greetings.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "reader/pipeline/delivery/address.h"
+#include "reader/pipeline/delivery/guarded_listener.h"
 #include "reader/pipeline/delivery/transport.h"
 #include "reader/pipeline/delivery/unix_socket.h"
 
@@ -15,17 +18,20 @@ namespace headrace::reader {
 struct SenderOptions {
   uint64_t ring_bytes = uint64_t{16} << 20;  // of shared memory; more when a frame needs it
   DeliveryStopped stopped = {};              // may be empty
+  std::shared_ptr<const Credentials> credentials = {};  // for kTcp and kTls
 };
 
 // Throws Error kFailure when nobody listens there, the listener speaks something else, or wants no
-// more producers.
+// more producers; kPrivilege when it has another token.
 std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOptions options);
 
 class Listener {
  public:
-  // Throws Error kUsage when another consumer listens there; otherwise as BoundSocket.
-  explicit Listener(DeliveryAddress address);
+  // Throws Error kUsage when another consumer listens there; otherwise as BoundSocket or
+  // GuardedListener. `credentials` for kTcp and kTls.
+  explicit Listener(DeliveryAddress address, std::shared_ptr<const Credentials> credentials = {});
 
+  // Where producers reach it.
   const DeliveryAddress& address() const { return address_; }
   // Waits for the next producer that speaks our version; null when `stopped` returned true. Other
   // producers are told the reason and disconnected; with `enough` this happens to all. `refused`,
@@ -34,8 +40,19 @@ class Listener {
                                    const std::function<void(const std::string&)>& refused = {});
 
  private:
+  struct Caller {
+    std::optional<Channel> channel;
+    std::string name;
+  };
+  Caller NextCaller();
+  std::unique_ptr<Receiver> Greet(Caller caller, const DeliveryStopped& stopped, bool enough,
+                                  const std::function<void(const std::string&)>& tell);
+
   DeliveryAddress address_;
-  BoundSocket socket_;
+  std::optional<BoundSocket> socket_;         // of kUnix and kShm
+  std::unique_ptr<GuardedListener> guarded_;  // of the others
+  std::deque<Caller> waiting_;                // that guarded_ let in
+  std::deque<std::string> refused_;           // lines about those that it did not
 };
 
 }  // namespace headrace::reader

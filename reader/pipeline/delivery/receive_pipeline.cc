@@ -33,7 +33,9 @@ struct Received {
 
 struct ReceivePipeline::State {
   State(ReceiveOptions given, std::unique_ptr<Consumer> taker)
-      : options(std::move(given)), consumer(std::move(taker)), listener(options.from) {
+      : options(std::move(given)),
+        consumer(std::move(taker)),
+        listener(options.from, CredentialsFor(options.from)) {
     hr_account_open("consume");
     stage = hr_stage("receive", options.producers, 0);
     receive = hr_operator("receive", "receive", stage);

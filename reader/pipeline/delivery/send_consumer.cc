@@ -21,8 +21,9 @@ constexpr int64_t kGraceNs = 500'000'000;
 
 SendConsumer::SendConsumer(const DeliveryOptions& options, std::function<bool()> interrupted)
     : options_(options), interrupted_(std::move(interrupted)) {
-  sender_ = ConnectSender(
-      options_.to, {.ring_bytes = options_.ring_bytes, .stopped = [this] { return GivesUp(); }});
+  sender_ = ConnectSender(options_.to, {.ring_bytes = options_.ring_bytes,
+                                        .stopped = [this] { return GivesUp(); },
+                                        .credentials = CredentialsFor(options_.to)});
 }
 
 SendConsumer::~SendConsumer() {

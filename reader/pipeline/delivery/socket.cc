@@ -1,5 +1,6 @@
 #include "reader/pipeline/delivery/socket.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -25,19 +26,27 @@ constexpr timeval kLook = {0, 100'000};  // between looks at the stop request
 constexpr size_t kStep = 64 << 10;
 constexpr size_t kMaxFds = 4;  // in one message
 
-bool IsGone(int error) { return error == EPIPE || error == ECONNRESET || error == ENOTCONN; }
+bool IsGone(int error) {
+  return error == EPIPE || error == ECONNRESET || error == ENOTCONN || error == ETIMEDOUT ||
+         error == EHOSTUNREACH || error == ENETUNREACH;
+}
 bool IsLater(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 }  // namespace
 
-Socket::Socket(int fd, std::string peer, std::function<bool()> stopped)
-    : fd_(fd), peer_(std::move(peer)), stopped_(std::move(stopped)) {
+Socket::Socket(Channel channel, std::string peer, std::function<bool()> stopped)
+    : channel_(std::move(channel)), peer_(std::move(peer)), stopped_(std::move(stopped)) {
   // Waiting inside the call, as poll says that there is room only once most of the buffer is empty.
-  setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &kLook, sizeof kLook);
-  setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &kLook, sizeof kLook);
+  fcntl(fd(), F_SETFL, fcntl(fd(), F_GETFL) & ~O_NONBLOCK);
+  setsockopt(fd(), SOL_SOCKET, SO_RCVTIMEO, &kLook, sizeof kLook);
+  setsockopt(fd(), SOL_SOCKET, SO_SNDTIMEO, &kLook, sizeof kLook);
 }
 
-Socket::~Socket() { close(fd_); }
+void Socket::AwaitChannel(short event) const {
+  constexpr int kLookMs = kLook.tv_usec / 1000;
+  pollfd one = {fd(), event, 0};
+  poll(&one, 1, kLookMs);
+}
 
 void Socket::Gone() const { throw Error(ExitCode::kFailure, fmt::format("{} is gone", peer_)); }
 
@@ -46,7 +55,42 @@ void Socket::CheckStopped() const {
     throw Error(ExitCode::kInterrupted, fmt::format("stopped while waiting for {}", peer_));
 }
 
+void Socket::WriteEncrypted(std::span<const uint8_t> bytes,
+                            const std::function<void(bool)>& waits) {
+  while (!bytes.empty()) {
+    const ptrdiff_t sent = channel_.Write(bytes);
+    if (sent == 0) Gone();
+    if (sent > 0) {
+      bytes = bytes.subspan(static_cast<size_t>(sent));
+      continue;
+    }
+    CheckStopped();
+    if (waits) waits(true);
+    AwaitChannel(POLLOUT);
+    if (waits) waits(false);
+  }
+}
+
+// Each write is a record or more: small parts are put together.
+void Socket::WriteEncryptedParts(const std::vector<iovec>& parts,
+                                 const std::function<void(bool)>& waits) {
+  constexpr size_t kRecordBytes = 16 << 10;
+  std::vector<uint8_t> small;
+  for (const iovec& part : parts) {
+    const std::span<const uint8_t> bytes(static_cast<const uint8_t*>(part.iov_base), part.iov_len);
+    if (small.size() + bytes.size() <= kRecordBytes) {
+      small.insert(small.end(), bytes.begin(), bytes.end());
+      continue;
+    }
+    WriteEncrypted(small, waits);
+    small.clear();
+    WriteEncrypted(bytes, waits);
+  }
+  WriteEncrypted(small, waits);
+}
+
 void Socket::Write(std::vector<iovec> parts, const std::function<void(bool)>& waits) {
+  if (channel_.is_encrypted()) return WriteEncryptedParts(parts, waits);
   constexpr size_t kMostParts = 512;  // below IOV_MAX
   bool full = false;
   for (size_t first = 0; first < parts.size();) {
@@ -54,13 +98,13 @@ void Socket::Write(std::vector<iovec> parts, const std::function<void(bool)>& wa
     if (full) {
       CheckStopped();
       if (waits) waits(true);
-      sent = send(fd_, parts[first].iov_base, std::min(parts[first].iov_len, kStep), MSG_NOSIGNAL);
+      sent = send(fd(), parts[first].iov_base, std::min(parts[first].iov_len, kStep), MSG_NOSIGNAL);
       if (waits) waits(false);
     } else {
       msghdr message = {};
       message.msg_iov = parts.data() + first;
       message.msg_iovlen = std::min(parts.size() - first, kMostParts);
-      sent = sendmsg(fd_, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+      sent = sendmsg(fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
     if (sent < 0) {
       if (IsGone(errno)) Gone();
@@ -81,30 +125,39 @@ void Socket::Write(std::span<const uint8_t> bytes) {
   Write({{const_cast<uint8_t*>(bytes.data()), bytes.size()}});
 }
 
+ptrdiff_t Socket::Receive(std::span<uint8_t> bytes, bool now) {
+  if (channel_.is_encrypted()) {
+    if (!now) AwaitChannel(POLLIN);
+    return channel_.Read(bytes);
+  }
+  if (now) return channel_.Read(bytes);
+  const ssize_t got = recv(fd(), bytes.data(), bytes.size(), 0);
+  return got < 0 && IsLater(errno) ? -1 : std::max<ssize_t>(got, 0);
+}
+
 bool Socket::Read(std::span<uint8_t> bytes, int64_t timeout_ns,
                   const std::function<void(bool)>& waits) {
   const int64_t start = timeout_ns > 0 ? MonotonicNs() : 0;
   bool empty = false;
   for (size_t at = 0; at < bytes.size();) {
-    ssize_t got = 0;
+    ptrdiff_t got = 0;
     if (empty) {
       CheckStopped();
       if (waits) waits(true);
-      got = recv(fd_, bytes.data() + at, std::min(bytes.size() - at, kStep), 0);
+      got = Receive(bytes.subspan(at, std::min(bytes.size() - at, kStep)), false);
       if (waits) waits(false);
     } else {
-      got = recv(fd_, bytes.data() + at, bytes.size() - at, MSG_DONTWAIT);
+      got = Receive(bytes.subspan(at), true);
     }
     if (got > 0) {
       at += static_cast<size_t>(got);
       empty = false;
       continue;
     }
-    if (got == 0 || IsGone(errno)) {
+    if (got == 0) {
       if (at == 0) return false;
       Gone();
     }
-    if (!IsLater(errno)) throw ErrnoError(errno, "read from", peer_);
     if (timeout_ns > 0 && MonotonicNs() - start > timeout_ns) {
       throw Error(ExitCode::kFailure,
                   fmt::format("{} said nothing for {} s", peer_, timeout_ns / 1'000'000'000));
@@ -115,13 +168,11 @@ bool Socket::Read(std::span<uint8_t> bytes, int64_t timeout_ns,
 }
 
 size_t Socket::ReadSome(std::span<uint8_t> bytes) {
-  const ssize_t got = recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
-  return got > 0 ? static_cast<size_t>(got) : 0;
+  return static_cast<size_t>(std::max<ptrdiff_t>(channel_.Read(bytes), 0));
 }
 
 size_t Socket::WriteSome(std::span<const uint8_t> bytes) {
-  const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  return sent > 0 ? static_cast<size_t>(sent) : 0;
+  return static_cast<size_t>(std::max<ptrdiff_t>(channel_.Write(bytes), 0));
 }
 
 void Socket::WriteWithDescriptors(std::span<const uint8_t> bytes, std::span<const int> fds) {
@@ -139,7 +190,7 @@ void Socket::WriteWithDescriptors(std::span<const uint8_t> bytes, std::span<cons
   head->cmsg_len = CMSG_LEN(fds.size_bytes());
   std::memcpy(CMSG_DATA(head), fds.data(), fds.size_bytes());
   for (;;) {
-    const ssize_t sent = sendmsg(fd_, &message, MSG_NOSIGNAL);
+    const ssize_t sent = sendmsg(fd(), &message, MSG_NOSIGNAL);
     if (sent >= 0) {
       // The descriptors went with the first byte.
       Write(bytes.subspan(static_cast<size_t>(sent)));
@@ -162,7 +213,7 @@ bool Socket::ReadWithDescriptors(std::span<uint8_t> bytes, std::span<int> fds) {
     message.msg_iovlen = 1;
     message.msg_control = control;
     message.msg_controllen = sizeof control;
-    const ssize_t got = recvmsg(fd_, &message, MSG_CMSG_CLOEXEC);
+    const ssize_t got = recvmsg(fd(), &message, MSG_CMSG_CLOEXEC);
     if (got < 0 && IsLater(errno)) {
       CheckStopped();
       continue;
@@ -195,7 +246,7 @@ bool Socket::ReadWithDescriptors(std::span<uint8_t> bytes, std::span<int> fds) {
 }
 
 bool Socket::PeerClosed() const {
-  pollfd one = {fd_, POLLRDHUP, 0};
+  pollfd one = {fd(), POLLRDHUP, 0};
   return poll(&one, 1, 0) > 0 && (one.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 

@@ -1,5 +1,5 @@
-// Socket: a connected Unix stream socket, with waits that a stop request ends; and the greeting
-// that both sides of a delivery exchange on it.
+// Socket: a connected stream socket, with waits that a stop request ends; and the greeting that
+// both sides of a delivery exchange on it.
 #pragma once
 #include <sys/uio.h>
 
@@ -10,19 +10,18 @@
 #include <vector>
 
 #include "reader/pipeline/delivery/address.h"
+#include "reader/pipeline/delivery/channel.h"
 
 namespace headrace::reader {
 
 class Socket {
  public:
-  // Takes the descriptor. `peer` names the other side in errors: "the
-  // consumer at unix:/run/a.sock".
-  Socket(int fd, std::string peer, std::function<bool()> stopped);
-  ~Socket();
+  // `peer` names the other side in errors: "the consumer at unix:/run/a.sock".
+  Socket(Channel channel, std::string peer, std::function<bool()> stopped);
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
 
-  int fd() const { return fd_; }
+  int fd() const { return channel_.fd(); }
   const std::string& peer() const { return peer_; }
   void set_peer(std::string peer) { peer_ = std::move(peer); }
 
@@ -40,8 +39,8 @@ class Socket {
   // Writes as much as there is room for, without waiting; 0 when there is none, or the peer is
   // gone.
   size_t WriteSome(std::span<const uint8_t> bytes);
-  // One message of exactly bytes.size() bytes with up to fds.size() descriptors; those not sent
-  // are -1.
+  // Of Unix sockets. One message of exactly bytes.size() bytes with up to fds.size() descriptors;
+  // those not sent are -1.
   void WriteWithDescriptors(std::span<const uint8_t> bytes, std::span<const int> fds);
   bool ReadWithDescriptors(std::span<uint8_t> bytes, std::span<int> fds);
 
@@ -51,7 +50,14 @@ class Socket {
   [[noreturn]] void Gone() const;
 
  private:
-  int fd_;
+  void WriteEncrypted(std::span<const uint8_t> bytes, const std::function<void(bool)>& waits);
+  void WriteEncryptedParts(const std::vector<iovec>& parts, const std::function<void(bool)>& waits);
+  // A call that takes or gives bytes: it waits inside for a moment, or with `now` does not.
+  ptrdiff_t Receive(std::span<uint8_t> bytes, bool now);
+  // Until it can be read (POLLIN) or written (POLLOUT), or a look at the stop request is due.
+  void AwaitChannel(short event) const;
+
+  Channel channel_;
   std::string peer_;
   std::function<bool()> stopped_;
 };

@@ -8,8 +8,8 @@
 
 namespace headrace::reader {
 
-std::unique_ptr<Sender> MakeUnixSender(std::unique_ptr<Socket> socket);
-std::unique_ptr<Receiver> MakeUnixReceiver(std::unique_ptr<Socket> socket, int64_t pid);
+std::unique_ptr<Sender> MakeSocketSender(std::unique_ptr<Socket> socket);
+std::unique_ptr<Receiver> MakeSocketReceiver(std::unique_ptr<Socket> socket, int64_t pid);
 std::unique_ptr<Sender> MakeRingSender(std::unique_ptr<Socket> socket, uint64_t ring_bytes);
 std::unique_ptr<Receiver> MakeRingReceiver(std::unique_ptr<Socket> socket, int64_t pid);
 

@@ -544,13 +544,13 @@ TEST_P(Transport, NoiseIsRefusedInOneLine) {
 
 // Acknowledgements that nobody reads fill the socket, and hold nobody up. Who reads at last gets
 // the last one.
-TEST(UnixReceiver, AProducerThatDoesNotReadAcknowledgementsBlocksNobody) {
+TEST(SocketReceiver, AProducerThatDoesNotReadAcknowledgementsBlocksNobody) {
   int fds[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
   constexpr uint64_t kLast = 200'000;
   {
-    const auto receiver = MakeUnixReceiver(
-        std::make_unique<Socket>(fds[0], "the producer", std::function<bool()>()), 1);
+    const auto receiver = MakeSocketReceiver(
+        std::make_unique<Socket>(Channel(fds[0]), "the producer", std::function<bool()>()), 1);
     for (uint64_t i = 1; i <= kLast; ++i) receiver->Acknowledge(i);
     std::thread receiving([&] {
       try {
@@ -582,8 +582,8 @@ TEST(UnixReceiver, AProducerThatDoesNotReadAcknowledgementsBlocksNobody) {
 TEST(Ring, AFrameWrittenAfterAReplacementIsReadFromTheNextRing) {
   int fds[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-  Socket producer(fds[0], "the consumer", {});
-  auto receiver = MakeRingReceiver(std::make_unique<Socket>(fds[1], "the producer", nullptr), 1);
+  Socket producer(Channel(fds[0]), "the consumer", {});
+  auto receiver = MakeRingReceiver(std::make_unique<Socket>(Channel(fds[1]), "the producer", nullptr), 1);
   const auto control_memory = SharedMapping::Create(kRingControlBytes, 1);
   auto* control = reinterpret_cast<RingControl*>(control_memory->data());
   const auto first = SharedMapping::Create(65536, 2), next = SharedMapping::Create(131072, 2);

@@ -13,9 +13,9 @@
 namespace headrace::reader {
 namespace {
 
-class UnixSender final : public Sender {
+class SocketSender final : public Sender {
  public:
-  explicit UnixSender(std::unique_ptr<Socket> socket) : socket_(std::move(socket)) {}
+  explicit SocketSender(std::unique_ptr<Socket> socket) : socket_(std::move(socket)) {}
 
   void Send(const Frame& frame, uint32_t waiter) override {
     std::vector<iovec> parts = {{const_cast<FrameHeader*>(&frame.header), sizeof frame.header}};
@@ -54,11 +54,11 @@ class UnixSender final : public Sender {
   uint64_t acknowledged_ = 0;
 };
 
-class UnixReceiver final : public Receiver {
+class SocketReceiver final : public Receiver {
  public:
-  UnixReceiver(std::unique_ptr<Socket> socket, int64_t pid)
+  SocketReceiver(std::unique_ptr<Socket> socket, int64_t pid)
       : socket_(std::move(socket)), pid_(pid) {}
-  ~UnixReceiver() override {
+  ~SocketReceiver() override {
     // The last word is owed to a producer that waits for it, for a moment.
     for (int i = 0; i < kLastTries && !FlushAcknowledged() && !socket_->PeerClosed(); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -131,11 +131,11 @@ class UnixReceiver final : public Receiver {
 
 }  // namespace
 
-std::unique_ptr<Sender> MakeUnixSender(std::unique_ptr<Socket> socket) {
-  return std::make_unique<UnixSender>(std::move(socket));
+std::unique_ptr<Sender> MakeSocketSender(std::unique_ptr<Socket> socket) {
+  return std::make_unique<SocketSender>(std::move(socket));
 }
-std::unique_ptr<Receiver> MakeUnixReceiver(std::unique_ptr<Socket> socket, int64_t pid) {
-  return std::make_unique<UnixReceiver>(std::move(socket), pid);
+std::unique_ptr<Receiver> MakeSocketReceiver(std::unique_ptr<Socket> socket, int64_t pid) {
+  return std::make_unique<SocketReceiver>(std::move(socket), pid);
 }
 
 }  // namespace headrace::reader

@@ -1,0 +1,82 @@
+#include "cli/job_place_options.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace headrace::cli {
+
+void AddSecretOptions(CommandLine* command_line, JobPlaceOptions* options) {
+  command_line
+      ->AddOption("--token-file", options->secrets.token,
+                  "Read there the secret that a job's processes on several machines share; "
+                  "otherwise $HEADRACE_TOKEN_FILE, $HEADRACE_TOKEN, or beside the address file")
+      ->TypeName("FILE");
+  command_line
+      ->AddOption("--tls-certificate", options->secrets.certificates.certificate,
+                  "Show this certificate instead of one that the process makes")
+      ->TypeName("FILE");
+  command_line
+      ->AddOption("--tls-key", options->secrets.certificates.key, "Use this key of the certificate")
+      ->TypeName("FILE");
+  command_line
+      ->AddOption("--tls-ca", options->secrets.certificates.authority,
+                  "Let in only whoever shows a certificate of this authority")
+      ->TypeName("FILE");
+}
+
+void AddListenOptions(CommandLine* command_line, JobPlaceOptions* options) {
+  command_line
+      ->AddOption("--listen", options->listen,
+                  "Take workers and ranks of other machines: tls:HOST:PORT, or tcp:HOST:PORT on "
+                  "this machine; port 0 is a free one")
+      ->TypeName("ADDRESS");
+  command_line
+      ->AddOption("--address-file", options->address_file,
+                  "Write there where it listens, for workers and ranks that are given @FILE; by "
+                  "default 'address' in the job's folder")
+      ->TypeName("FILE");
+  command_line->AddFlag("--insecure", options->insecure,
+                        "Allow tcp: on a network, where others can read and change what is sent");
+}
+
+std::shared_ptr<reader::service::JobPlace> FindJobPlace(const std::string& job,
+                                                        const JobPlaceOptions& options,
+                                                        bool makes_folder) {
+  return std::make_shared<reader::service::JobPlace>(job, options.secrets, makes_folder);
+}
+
+void SetListen(const JobPlaceOptions& options, reader::service::DispatcherProcessOptions* given) {
+  if (options.listen.empty()) {
+    if (!options.address_file.empty())
+      throw Error(ExitCode::kUsage, "has no address to write", "--address-file",
+                  "add --listen tls:HOST:PORT");
+    return;
+  }
+  given->listen = reader::ParseDeliveryAddress(options.listen, "/");
+  if (!reader::IsNetwork(given->listen.kind))
+    throw Error(ExitCode::kUsage, "is not an address of a network", "--listen " + options.listen,
+                "write tls:HOST:PORT");
+  reader::CheckExposure(given->listen, options.insecure);
+  given->address_file = options.address_file.empty()
+                            ? given->folder + "/address"
+                            : std::filesystem::absolute(options.address_file).string();
+  given->credentials = std::make_shared<const reader::Credentials>(
+      reader::Token::FindOrMake(options.secrets.token,
+                                reader::service::TokenBeside(given->address_file)),
+      options.secrets.certificates);
+}
+
+std::vector<std::string> SecretWords(const JobPlaceOptions& options) {
+  std::vector<std::string> words;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {name, value});
+  };
+  add("--token-file", options.secrets.token);
+  add("--tls-certificate", options.secrets.certificates.certificate);
+  add("--tls-key", options.secrets.certificates.key);
+  add("--tls-ca", options.secrets.certificates.authority);
+  return words;
+}
+
+}  // namespace headrace::cli

@@ -1,0 +1,36 @@
+// Options of commands that meet a job's dispatcher, or are one: over which network, with which
+// token and certificates.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "reader/service/dispatcher_process.h"
+#include "reader/service/job_place.h"
+
+namespace headrace::cli {
+
+struct JobPlaceOptions {
+  reader::service::SecretFiles secrets;
+  std::string listen, address_file;  // of a dispatcher
+  bool insecure = false;
+};
+
+// --token-file, --tls-certificate, --tls-key and --tls-ca.
+void AddSecretOptions(CommandLine* command_line, JobPlaceOptions* options);
+// --listen, --address-file and --insecure, of a dispatcher.
+void AddListenOptions(CommandLine* command_line, JobPlaceOptions* options);
+
+// Where the job's dispatcher is (job_place.h). Throws Error as JobPlace.
+std::shared_ptr<reader::service::JobPlace> FindJobPlace(const std::string& job,
+                                                        const JobPlaceOptions& options,
+                                                        bool makes_folder);
+// Fills in where a dispatcher listens besides its folder, which `given` has, with the token and
+// certificates for it. Nothing without --listen. Throws Error kPrivilege, and kUsage for an address
+// that is none.
+void SetListen(const JobPlaceOptions& options, reader::service::DispatcherProcessOptions* given);
+// The words by which a child process finds the same secrets.
+std::vector<std::string> SecretWords(const JobPlaceOptions& options);
+
+}  // namespace headrace::cli

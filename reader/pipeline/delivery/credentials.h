@@ -1,0 +1,24 @@
+// Credentials: what a process shows, and asks of others, where a job's processes meet over a
+// network.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "reader/pipeline/delivery/address.h"
+#include "reader/pipeline/delivery/tls.h"
+#include "reader/pipeline/delivery/token.h"
+
+namespace headrace::reader {
+
+// Immutable, and shared by threads.
+struct Credentials {
+  Credentials(Token secret, const CertificateFiles& files) : token(std::move(secret)), tls(files) {}
+  Token token;
+  TlsContext tls;
+};
+
+// Of a producer or consumer that is no member of a job: the token that the environment has
+// (Token::Find), for addresses of a network; null for others.
+std::shared_ptr<const Credentials> CredentialsFor(const DeliveryAddress& address);
+
+}  // namespace headrace::reader

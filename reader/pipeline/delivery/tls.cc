@@ -1,0 +1,228 @@
+#include "reader/pipeline/delivery/tls.h"
+
+#include <fmt/format.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/rsa.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <mutex>
+
+#include "base/error.h"
+
+namespace headrace::reader {
+namespace {
+
+template <auto kFree>
+struct OpenSslFree {
+  template <typename T>
+  void operator()(T* object) const {
+    kFree(object);
+  }
+};
+using Context = std::unique_ptr<SSL_CTX, OpenSslFree<SSL_CTX_free>>;
+using Certificate = std::unique_ptr<X509, OpenSslFree<X509_free>>;
+using PrivateKey = std::unique_ptr<EVP_PKEY, OpenSslFree<EVP_PKEY_free>>;
+
+// Of the oldest error that OpenSSL has noted in this thread, without the others.
+std::string TakeReason() {
+  const unsigned long code = ERR_peek_error();
+  const char* const reason = ERR_reason_error_string(code);
+  ERR_clear_error();
+  return reason == nullptr ? "unknown reason" : reason;
+}
+
+void Must(bool holds, const std::string& what, const std::string& where = "") {
+  if (holds) return;
+  throw Error(ExitCode::kPrivilege, fmt::format("{}: {}", what, TakeReason()), where,
+              where.empty() ? "" : "give PEM files that belong together");
+}
+
+// A socket as OpenSSL's bytes: without waits, and without a signal when the other side is gone.
+int SocketOf(BIO* bio) { return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio))); }
+int WriteSocket(BIO* bio, const char* bytes, int size) {
+  BIO_clear_retry_flags(bio);
+  const ssize_t sent =
+      send(SocketOf(bio), bytes, static_cast<size_t>(size), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+    BIO_set_retry_write(bio);
+  return static_cast<int>(sent);
+}
+int ReadSocket(BIO* bio, char* bytes, int size) {
+  BIO_clear_retry_flags(bio);
+  const ssize_t got = recv(SocketOf(bio), bytes, static_cast<size_t>(size), MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+    BIO_set_retry_read(bio);
+  return static_cast<int>(got);
+}
+long ControlSocket(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
+
+BIO_METHOD* SocketMethod() {
+  static BIO_METHOD* const method = [] {
+    BIO_METHOD* const made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
+    BIO_meth_set_write(made, WriteSocket);
+    BIO_meth_set_read(made, ReadSocket);
+    BIO_meth_set_ctrl(made, ControlSocket);
+    return made;
+  }();
+  return method;
+}
+
+// A certificate that this process signs itself, with a key that no file has.
+void MakeCertificate(Certificate* certificate, PrivateKey* key) {
+  key->reset(EVP_EC_gen("P-256"));
+  certificate->reset(X509_new());
+  Must(*key && *certificate, "no certificate can be made");
+  X509* const x509 = certificate->get();
+  X509_set_version(x509, X509_VERSION_3);
+  uint32_t serial = 0;
+  FillRandom({reinterpret_cast<uint8_t*>(&serial), sizeof serial});
+  ASN1_INTEGER_set_uint64(X509_get_serialNumber(x509), serial);
+  constexpr long kDay = 86'400, kYears = 3650;
+  X509_gmtime_adj(X509_getm_notBefore(x509), -kDay);  // clocks differ
+  X509_gmtime_adj(X509_getm_notAfter(x509), kYears * kDay);
+  X509_set_pubkey(x509, key->get());
+  X509_NAME* const name = X509_get_subject_name(x509);
+  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>("headrace"), -1, -1, 0);
+  X509_set_issuer_name(x509, name);
+  Must(X509_sign(x509, key->get(), EVP_sha256()) != 0, "no certificate can be signed");
+}
+
+Context MakeContext(const SSL_METHOD* method) {
+  Context context(SSL_CTX_new(method));
+  Must(context != nullptr, "TLS cannot begin");
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION);
+  // Of the suites of TLS 1.3 the one that CPUs have instructions for comes first.
+  Must(SSL_CTX_set_ciphersuites(context.get(),
+                                "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
+                                "TLS_CHACHA20_POLY1305_SHA256") == 1,
+       "no cipher can be chosen");
+  SSL_CTX_set_num_tickets(context.get(), 0);  // sessions are not taken up again
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_mode(context.get(),
+                   SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_read_ahead(context.get(), 1);
+  SSL_CTX_set_default_read_buffer_len(context.get(), 256 << 10);  // several records a call
+  return context;
+}
+
+void UseFiles(SSL_CTX* context, const CertificateFiles& files) {
+  Must(SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) == 1,
+       "is not a certificate that can be used", files.certificate);
+  Must(SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) == 1,
+       "is not a key that can be used", files.key);
+  Must(SSL_CTX_check_private_key(context) == 1, "is not the key of the certificate", files.key);
+}
+
+}  // namespace
+
+struct TlsContext::State {
+  Context caller = MakeContext(TLS_client_method()), listener = MakeContext(TLS_server_method());
+};
+
+TlsContext::TlsContext(const CertificateFiles& files) : state_(std::make_unique<State>()) {
+  if (files.certificate.empty() != files.key.empty())
+    throw Error(ExitCode::kUsage, "a certificate and its key come together", "",
+                "give --tls-certificate and --tls-key, or none of them");
+  Certificate made;
+  PrivateKey key;
+  if (files.certificate.empty()) MakeCertificate(&made, &key);
+  for (SSL_CTX* const context : {state_->caller.get(), state_->listener.get()}) {
+    if (!made) {
+      UseFiles(context, files);
+    } else if (context == state_->listener.get()) {
+      Must(SSL_CTX_use_certificate(context, made.get()) == 1 &&
+               SSL_CTX_use_PrivateKey(context, key.get()) == 1,
+           "the certificate cannot be used");
+    }
+    if (files.authority.empty()) continue;
+    Must(SSL_CTX_load_verify_locations(context, files.authority.c_str(), nullptr) == 1,
+         "has no certificate of an authority", files.authority);
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  }
+}
+
+TlsContext::~TlsContext() = default;
+
+std::unique_ptr<TlsSession> TlsContext::Begin(int fd, Side side) const {
+  SSL* const ssl = SSL_new(side == Side::kCaller ? state_->caller.get() : state_->listener.get());
+  BIO* const bio = BIO_new(SocketMethod());
+  if (ssl == nullptr || bio == nullptr) {
+    SSL_free(ssl);
+    BIO_free(bio);
+    throw Error(ExitCode::kResources, "out of memory");
+  }
+  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(fd)));
+  BIO_set_init(bio, 1);
+  SSL_set_bio(ssl, bio, bio);
+  side == Side::kCaller ? SSL_set_connect_state(ssl) : SSL_set_accept_state(ssl);
+  return std::make_unique<TlsSession>(ssl);
+}
+
+struct TlsSession::State {
+  std::mutex mutex;  // one thread may read while another one writes
+  std::unique_ptr<SSL, OpenSslFree<SSL_free>> ssl;
+  bool is_gone = false;
+
+  // What a call's result says: 0 gone, -1 not now.
+  ptrdiff_t Judge(int result) {
+    if (result > 0) return result;
+    const int error = SSL_get_error(ssl.get(), result);
+    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return -1;
+    is_gone = true;
+    return 0;
+  }
+};
+
+TlsSession::TlsSession(void* ssl) : state_(std::make_unique<State>()) {
+  state_->ssl.reset(static_cast<SSL*>(ssl));
+}
+
+TlsSession::~TlsSession() = default;
+
+bool TlsSession::Agree() {
+  std::lock_guard lock(state_->mutex);
+  ERR_clear_error();
+  const int result = SSL_do_handshake(state_->ssl.get());
+  if (result == 1) return true;
+  const int error = SSL_get_error(state_->ssl.get(), result);
+  wants_room_ = error == SSL_ERROR_WANT_WRITE;
+  if (wants_room_ || error == SSL_ERROR_WANT_READ) return false;
+  const std::string reason = error == SSL_ERROR_SSL ? TakeReason() : "it closed the connection";
+  throw Error(ExitCode::kFailure, fmt::format("no TLS 1.3: {}", reason));
+}
+
+ptrdiff_t TlsSession::Read(std::span<uint8_t> bytes) {
+  std::lock_guard lock(state_->mutex);
+  if (state_->is_gone) return 0;
+  ERR_clear_error();
+  return state_->Judge(SSL_read(state_->ssl.get(), bytes.data(),
+                                static_cast<int>(std::min<size_t>(bytes.size(), INT_MAX))));
+}
+
+ptrdiff_t TlsSession::Write(std::span<const uint8_t> bytes) {
+  std::lock_guard lock(state_->mutex);
+  if (state_->is_gone) return 0;
+  ERR_clear_error();
+  return state_->Judge(SSL_write(state_->ssl.get(), bytes.data(),
+                                 static_cast<int>(std::min<size_t>(bytes.size(), INT_MAX))));
+}
+
+Digest TlsSession::Binding() {
+  constexpr std::string_view kLabel = "EXPORTER-headrace-delivery";
+  std::lock_guard lock(state_->mutex);
+  Digest digest;
+  if (SSL_export_keying_material(state_->ssl.get(), digest.data(), digest.size(), kLabel.data(),
+                                 kLabel.size(), nullptr, 0, 0) != 1)
+    throw Error(ExitCode::kFailure, "the TLS session cannot be named");
+  return digest;
+}
+
+}  // namespace headrace::reader

@@ -1,0 +1,71 @@
+// TLS 1.3 for the connections of a job. TlsContext: what all connections of a process share;
+// TlsSession: one of them.
+//
+// Without a certificate file each process makes itself a certificate, which proves nothing. The
+// token does: its proofs are bound to the TLS session (handshake.h), so that nobody between the two
+// sides can pass them on. With a certificate authority both sides must show a certificate of it as
+// well.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "reader/pipeline/delivery/token.h"
+
+namespace headrace::reader {
+
+struct CertificateFiles {
+  std::string certificate, key;  // PEM; empty: a certificate is made
+  std::string authority;         // PEM; empty: the other side's certificate is not looked at
+};
+
+enum class Side : uint8_t { kCaller, kListener };
+
+class TlsSession;
+
+// Immutable, and shared by threads.
+class TlsContext {
+ public:
+  // Throws Error kPrivilege for files that cannot be read or do not belong together.
+  explicit TlsContext(const CertificateFiles& files);
+  ~TlsContext();
+  TlsContext(const TlsContext&) = delete;
+  TlsContext& operator=(const TlsContext&) = delete;
+
+  // Over a connected socket, which the caller keeps open for as long as the session lives.
+  std::unique_ptr<TlsSession> Begin(int fd, Side side) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Thread-safe. Nothing waits.
+class TlsSession {
+ public:
+  // `ssl`: an OpenSSL SSL, taken.
+  explicit TlsSession(void* ssl);
+  ~TlsSession();
+  TlsSession(const TlsSession&) = delete;
+  TlsSession& operator=(const TlsSession&) = delete;
+
+  // True once both sides have agreed; false: call again when the socket can be read, or written if
+  // wants_room(). Throws Error kFailure, with the reason, when they do not.
+  bool Agree();
+  bool wants_room() const { return wants_room_; }
+  // The bytes moved; 0: the other side is gone; -1: not now. What Write could not take now must be
+  // given to it again as it was, perhaps with more behind it.
+  ptrdiff_t Read(std::span<uint8_t> bytes);
+  ptrdiff_t Write(std::span<const uint8_t> bytes);
+  // The same on both sides of this session, and of no other.
+  Digest Binding();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+  bool wants_room_ = false;
+};
+
+}  // namespace headrace::reader
