@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 TEST_JOBS ?= 3
 CTEST_ARGS ?=
 
-.PHONY: all setup build package demo test test-asan test-tsan fuzz test-pmu test-web format-web bench bench-peers ladder validate install clean format
+.PHONY: all setup build package wheel demo test test-asan test-tsan fuzz test-pmu test-web format-web bench bench-peers ladder validate install clean format
 
 all: build
 
@@ -80,12 +80,21 @@ validate: setup
 	@sh scripts/validate.sh build $(JOBS) $(SHARE) $(REAL) $(RULES)
 	@if [ "$(SHARE)" = 1 ] && [ "$(REAL)" -ge 40 ]; then cp build/validation/accuracy.md docs/accuracy.md; else echo "build/validation/accuracy.md"; fi
 
-# Debian packages and an archive with its libraries, in build/packages (docs/install.md).
+# Debian packages and an archive with its libraries, in build/packages, and the wheel (docs/install.md).
 package: setup
 	@cmake --preset release -DHEADRACE_TESTS=OFF > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
 	@rm -f build-configure.log
 	@cmake --build --preset release -j $(JOBS)
-	@cd build && cpack -B packages && rm -rf packages/_CPack_Packages && ls -l packages
+	@cd build && cpack -B packages && rm -rf packages/_CPack_Packages
+	@$(MAKE) --no-print-directory wheel
+	@ls -l build/packages dist
+
+# One file for pip: program, Python package, import hook, instrumentation's library (docs/install.md). In dist.
+wheel: setup
+	@cmake --preset release > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+	@rm -f build-configure.log
+	@cmake --build --preset release -j $(JOBS) --target headrace_portable headrace_account_portable
+	@python3 packaging/wheel/make_wheel.py build/packaging/portable/bin dist
 
 install: build
 	@cmake --install build

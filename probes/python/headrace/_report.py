@@ -3,8 +3,9 @@ import html
 import json
 import os
 import pathlib
-import shutil
 import subprocess
+
+from headrace._program import ProgramMissing, program
 
 _DECIDED, _UNDECIDED = 0, 4  # exit codes with which there is a page
 
@@ -13,22 +14,12 @@ class ReportError(RuntimeError):
     """There is no page; says why and what to do."""
 
 
-def _program():
-    """The program: $HEADRACE, else in $PATH, else where this package was installed with it."""
-    named = os.environ.get("HEADRACE")
-    if named:
-        return named
-    found = shutil.which("headrace")
-    if found:
-        return found
-    installed = pathlib.Path(__file__).resolve().parents[4] / "bin" / "headrace"  # PREFIX/share/headrace/python/headrace
-    if installed.is_file():
-        return str(installed)
-    raise ReportError("the program headrace is not in $PATH; set HEADRACE to where it is")
-
-
 def _page(run, db, form):
-    command = [_program(), "report", str(run), "--format", form, "--color", "never"]
+    try:
+        found = program()
+    except ProgramMissing as error:
+        raise ReportError(str(error)) from None
+    command = [found, "report", str(run), "--format", form, "--color", "never"]
     if db is not None:
         command += ["--db", os.fspath(db)]
     try:

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Makes the wheel that `pip install` puts a whole headrace from: the program, its manual and completions, the Python package with its
+import hook, and the instrumentation's library. The standard library and binutils alone.
+
+usage: make_wheel.py PORTABLE DIST    PORTABLE: the folder with headrace and libheadrace_account.so.1 (target headrace_portable)
+
+The tag says the oldest C library it runs with. It is read from the symbols that the two files need, so it is true however they were
+linked. A file that needs another library than those of the C library is refused.
+"""
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(SOURCE / "probes/python"))
+import wheel_backend  # noqa: E402  (beside the package)
+
+C_LIBRARY = re.compile(r"(libc|libm|libdl|libpthread|librt|libresolv)\.so\.\d|ld-linux")
+# Debian packages whose code is in the program; their licences go with it.
+PARTS = ["coinor-libcbc-dev", "coinor-libcgl-dev", "coinor-libclp-dev", "coinor-libcoinutils-dev", "coinor-libosi-dev",
+         "libblas-dev", "libboost1.74-dev", "libbpf-dev", "libbz2-dev", "libcli11-dev", "libcurl4-openssl-dev", "libdeflate-dev", "libelf-dev", "libfmt-dev",
+         "libgcc-12-dev", "libgfortran-12-dev", "liblapack-dev", "liblz4-dev", "libncurses-dev", "libprotobuf-dev", "libsnappy-dev",
+         "libsqlite3-dev", "libssl-dev", "libstdc++-12-dev", "libtomlplusplus-dev", "liburing-dev", "libxxhash-dev", "libzstd-dev",
+         "nlohmann-json3-dev", "zlib1g-dev"]
+
+
+def oldest_glibc(file):
+    """(2, 31) for a file whose newest symbol is of glibc 2.31. Ends the program where it needs a library besides the C library's."""
+    dynamic = subprocess.run(["readelf", "-dW", file], capture_output=True, text=True, check=True).stdout
+    foreign = [name for name in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic) if not C_LIBRARY.match(name)]
+    if foreign:
+        sys.exit(f"make_wheel: {file} needs {', '.join(foreign)}, which not every Linux has; build the target headrace_portable")
+    versions = subprocess.run(["readelf", "-VW", file], capture_output=True, text=True, check=True).stdout
+    return max(tuple(map(int, version.split("."))) for version in re.findall(r"GLIBC_(\d+(?:\.\d+)+)", versions))[:2]
+
+
+def stripped(file, folder):
+    """The bytes of the file without lines and types, which are for debuggers. Names of functions stay, for sampled stacks."""
+    copy = pathlib.Path(folder) / file.name
+    subprocess.run(["strip", "--strip-debug", "-o", copy, file], check=True)
+    return copy.read_bytes()
+
+
+def printed(program, folder):
+    """What the program prints of itself for an installation: manual and completions, by their path below a prefix."""
+    environment = {name: value for name, value in os.environ.items() if name != "HEADRACE_DB"}
+    environment["HEADRACE_CONFIG"] = ""
+    root = pathlib.Path(folder) / "root"
+    for words in (["man", "-o", root / "share/man/man1"], ["completion", "--into", root]):
+        subprocess.run([program, *words], check=True, stdout=subprocess.DEVNULL, env=environment)
+    return {file.relative_to(root).as_posix(): file.read_bytes() for file in sorted(root.rglob("*")) if file.is_file()}
+
+
+def licences():
+    found = {"LICENSE": (SOURCE / "LICENSE").read_bytes()}
+    for part in PARTS:
+        copyright = pathlib.Path("/usr/share/doc") / part / "copyright"
+        if not copyright.exists():
+            sys.exit(f"make_wheel: {copyright} is missing; the licence of what is linked must go with it (apt-get install {part})")
+        found[f"{part}.txt"] = copyright.read_bytes()
+    return found
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__.split("\n\n")[1])
+    portable, dist = map(pathlib.Path, sys.argv[1:])
+    program, library = portable / "headrace", portable / "libheadrace_account.so.1"
+    for file in (program, library):
+        if not file.exists():
+            sys.exit(f"make_wheel: {file} is missing; build the targets headrace_portable and headrace_account_portable")
+    glibc = "_".join(map(str, max(oldest_glibc(program), oldest_glibc(library))))
+    name = wheel_backend.distribution()
+    contents = wheel_backend.package_contents()
+    with tempfile.TemporaryDirectory() as folder:
+        contents[f"headrace/{library.name}"] = stripped(library.resolve(), folder)
+        contents[f"{name}.data/scripts/headrace"] = stripped(program, folder)
+        contents.update({f"{name}.data/data/{path}": data for path, data in printed(program, folder).items()})
+    contents.update({f"{name}.dist-info/licenses/{file}": data for file, data in licences().items()})
+    dist.mkdir(parents=True, exist_ok=True)
+    for old in dist.glob("headrace-*.whl"):
+        old.unlink()
+    tag = f"py3-none-manylinux_{glibc}_{platform.machine()}"
+    print(dist / wheel_backend.write_wheel(dist, contents, tag, (SOURCE / "packaging/wheel/description.md").read_text(encoding="utf-8")))
+
+
+main()

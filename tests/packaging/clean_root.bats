@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# The packages, the archive and the wheel in a system that has never seen headrace, as its user would install them: it runs the demo,
+# records a Python program, and goes without a trace. HEADRACE_PACKAGES has the packages, HEADRACE_WHEELS the wheel.
+#
+# Every test has a copy of the system. Made once: Debian 12, for which the packages are, and Debian 11, whose C library is older.
+
+ROOTS=${HEADRACE_ROOTS:-$(dirname "$HEADRACE_PACKAGES")/roots}
+
+setup() { ROOT=; }
+teardown() { [ -z "$ROOT" ] || rm -rf "$ROOT"; }
+
+# system SUITE: a new copy, $ROOT.
+system() {
+  mkdir -p "$ROOTS"
+  run sh "$BATS_TEST_DIRNAME/root.sh" make "$1" "$ROOTS/$1"
+  [ "$status" -ne 77 ] || skip "$output"
+  [ "$status" -eq 0 ] || { echo "$output"; false; }
+  ROOT=$(mktemp -d "$ROOTS/copy.XXXXXX")
+  cp -a "$ROOTS/$1/root/." "$ROOT"
+}
+
+inside() { sh "$BATS_TEST_DIRNAME/root.sh" in "$ROOT" sh -euc "cd /root; $1"; }
+
+# Files of the system outside of what apt and dpkg keep for themselves.
+files() { (cd "$ROOT" && find . \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp -o -path ./var/cache -o -path ./var/log \
+  -o -path ./var/lib/apt -o -path ./var/lib/dpkg \) -prune -o -print | sort); }
+
+# The demo's page names the limit that is built into it; the words are those of a person, not of an error.
+demo() {
+  inside "$1 demo --duration 4s" > "$BATS_TEST_TMPDIR/demo" 2>&1 || { cat "$BATS_TEST_TMPDIR/demo"; false; }
+  grep -q 'limit .*fetch, operator storage_latency' "$BATS_TEST_TMPDIR/demo" || { cat "$BATS_TEST_TMPDIR/demo"; false; }
+}
+
+program() {
+  cat > "$ROOT/root/train.py" <<'PYTHON'
+import multiprocessing
+import time
+
+
+def load(index):
+    time.sleep(0.02)
+    return [index] * 8
+
+
+if __name__ == "__main__":
+    with multiprocessing.Pool(2) as pool:
+        for batch in pool.imap(load, range(200)):
+            time.sleep(0.001)
+PYTHON
+}
+
+@test "the Debian packages install in Debian 12 with what they need, work, and leave nothing when purged" {
+  system bookworm
+  files > "$BATS_TEST_TMPDIR/before"
+  cp "$HEADRACE_PACKAGES"/headrace_*.deb "$HEADRACE_PACKAGES"/libheadrace-account1_*.deb "$ROOT/tmp/"
+  run inside 'apt-get update -qq && apt-get install -y -qq --no-install-recommends /tmp/*.deb'
+  [ "$status" -eq 0 ] || { echo "$output" | grep -q 'Could not resolve\|Failed to fetch' && skip "apt reaches no mirror from there"; echo "$output"; false; }
+  demo headrace
+  inside 'rm -rf headrace-demo headrace.db*; apt-get purge -y -qq headrace libheadrace-account1 && apt-get autoremove --purge -y -qq' > /dev/null
+  files > "$BATS_TEST_TMPDIR/after"
+  # ldconfig's cache, which any package of a library changes, is in both.
+  diff "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after"
+}
+
+@test "the archive runs in Debian 12 without any package, as nobody in particular" {
+  system bookworm
+  tar -xzf "$HEADRACE_PACKAGES"/headrace-*.tar.gz -C "$ROOT/opt" --no-same-owner
+  inside 'useradd -m someone'
+  inside 'cd /home/someone && setpriv --reuid someone --regid someone --clear-groups /opt/headrace-*/bin/headrace demo --duration 4s' \
+    > "$BATS_TEST_TMPDIR/demo" 2>&1 || { cat "$BATS_TEST_TMPDIR/demo"; false; }
+  grep -q 'limit .*fetch' "$BATS_TEST_TMPDIR/demo" || { cat "$BATS_TEST_TMPDIR/demo"; false; }
+}
+
+wheel_works_in() {
+  [ -n "$(ls "$HEADRACE_WHEELS"/headrace-*.whl 2> /dev/null)" ] || skip "no wheel here: make wheel"
+  system "$1"
+  cp "$HEADRACE_WHEELS"/headrace-*.whl "$ROOT/tmp/"
+  if [ "$1" = bullseye ] && ls "$HEADRACE_WHEELS" | grep -qE 'manylinux_2_3[2-9]'; then skip "linked with this machine's C library, as its tag says"; fi
+  inside 'python3 -m venv new && new/bin/pip install -q --no-index /tmp/headrace-*.whl'
+  demo new/bin/headrace
+  inside 'new/bin/python -m headrace --version' | grep -q '^headrace '
+  program
+  # Without a change to the program, and without activating the environment: the hook is found by where the executable lies.
+  inside 'new/bin/headrace profile -q --db run.db -- new/bin/python train.py; new/bin/headrace report --db run.db latest' \
+    > "$BATS_TEST_TMPDIR/page" 2>&1 || { cat "$BATS_TEST_TMPDIR/page"; false; }
+  grep -q 'limit .*Pool, operator load' "$BATS_TEST_TMPDIR/page" || { cat "$BATS_TEST_TMPDIR/page"; false; }
+  inside 'cd new && bin/python -c "import headrace, sys; sys.exit(0 if \"load\" in headrace.report(db=\"/root/run.db\").text else 1)"'
+  inside 'rm -rf run.db*; new/bin/pip uninstall -q -y headrace; ! find new -name "*headrace*" | grep .'
+}
+
+@test "the wheel works in an empty environment of Debian 12" { wheel_works_in bookworm; }
+@test "the wheel works in an empty environment of Debian 11, whose C library is older" { wheel_works_in bullseye; }

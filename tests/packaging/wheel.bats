@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# The wheel: what is in it, and every CPython at hand. tests/packaging/clean_root.bats installs it in systems of its own.
+# HEADRACE_WHEELS is the folder with it; HEADRACE_TEST_PYTHONS names more interpreters than PATH has.
+
+setup() {
+  WHEEL=$(ls "$HEADRACE_WHEELS"/headrace-*.whl 2> /dev/null) || skip "no wheel here: make wheel"
+  export HEADRACE_CONFIG=
+  cd "$BATS_TEST_TMPDIR"
+}
+
+@test "the tag of the wheel is the newest symbol its files need, and they need no library but the C library's" {
+  unzip -q "$WHEEL"
+  for file in headrace/libheadrace_account.so.1 headrace-*.data/scripts/headrace; do objdump -T "$file"; done |
+    grep -oE 'GLIBC_[0-9]+\.[0-9]+' | sort -Vu | tail -n 1 > newest
+  tag=$(sed 's/GLIBC_/manylinux_/; s/\./_/' newest)
+  [[ $WHEEL == *-py3-none-${tag}_$(uname -m).whl ]] || { echo "$WHEEL needs $(cat newest)"; false; }
+  [ -x headrace-*.data/scripts/headrace ]
+  foreign=$(objdump -p headrace-*.data/scripts/headrace | awk '/NEEDED/ { print $2 }' | grep -vE '^(libc|libm|libdl|libpthread|librt|ld-linux.*)\.so' || true)
+  [ -z "$foreign" ] || { echo "needs $foreign"; false; }
+}
+
+@test "the wheel brings the licence of everything that is linked into the program" {
+  unzip -Z1 "$WHEEL" > names
+  for part in LICENSE libssl-dev.txt libcurl4-openssl-dev.txt coinor-libcbc-dev.txt libelf-dev.txt; do
+    grep -q "dist-info/licenses/$part" names || { echo "no $part"; false; }
+  done
+}
+
+@test "a file that needs a library of its own is refused" {
+  mkdir portable
+  printf 'int main(void) { return 0; }\n' > main.c
+  cc -Wl,--no-as-needed main.c -lz -o portable/headrace
+  cp "$(type -P true)" portable/libheadrace_account.so.1
+  run python3 "$BATS_TEST_DIRNAME/../../packaging/wheel/make_wheel.py" portable dist
+  [ "$status" -eq 1 ]
+  [[ $output == *"needs libz.so.1, which not every Linux has"* ]]
+  [ ! -e dist ]
+}
+
+@test "every CPython at hand installs the wheel, has the command and the package, and uninstalls it without a trace" {
+  tried=0
+  for python in ${HEADRACE_TEST_PYTHONS:-} python3 python3.9 python3.10 python3.11 python3.12 python3.13 python3.14; do
+    "$python" -c 'import ensurepip' 2> /dev/null || continue
+    rm -rf new
+    "$python" -m venv new
+    new/bin/pip install -q --no-index --disable-pip-version-check "$WHEEL"
+    new/bin/headrace --version | grep -q '^headrace '
+    new/bin/python -m headrace --version | grep -q '^headrace '
+    # Both without the environment's folder in PATH.
+    new/bin/python -c 'import headrace, headrace._library as it
+assert it.library is not None, it.reason
+with headrace.operator("one"): pass'
+    [ -f new/share/man/man1/headrace-run.1 ]
+    new/bin/pip uninstall -q -y headrace
+    left=$(find new -name '*headrace*')
+    [ -z "$left" ] || { echo "$python left: $left"; false; }
+    tried=$((tried + 1))
+  done
+  [ "$tried" -gt 0 ] || skip "no Python with ensurepip here"
+}
+
+@test "python -m headrace says what to do where the program is missing" {
+  unzip -q "$WHEEL" 'headrace/*'
+  run env PATH=/nowhere PYTHONPATH=. "$(python3 -c 'import sys; print(sys.executable)')" -I -c \
+    'import sys; sys.path.insert(0, "."); import runpy; runpy.run_module("headrace", run_name="__main__")'
+  [ "$status" -eq 1 ]
+  [[ $output == *"the program headrace is not in \$PATH; set HEADRACE to where it is"* ]] || { echo "$output"; false; }
+}
