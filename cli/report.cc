@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/page_output.h"
+#include "cli/report_fleet.h"
 #include "cli/report_part.h"
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
@@ -23,13 +24,16 @@
 #include "dashboards/render/render.h"
 #include "dashboards/report/make_report.h"
 #include "dashboards/terminal/progress.h"
+#include "experiments/service_fleet.h"
 
 namespace headrace::cli {
 namespace {
 
 struct ReportOptions {
   std::string run = "latest", database = DefaultDatabase();
+  std::string fleet;
   std::vector<std::string> sections;
+  CommandLine* command_line = nullptr;
   bool full = false, open = false, no_pager = false;
   RunPart part;
   PageOutput page;
@@ -105,7 +109,21 @@ int RunOnPart(const ReportOptions& options) {
   return code;
 }
 
+// --fleet: of a job of the preprocessing service.
+int RunOnFleet(const ReportOptions& options) {
+  for (const char* name : {"RUN", "--open", "--since", "--until", "--core-hour-price"})
+    if (options.command_line->Count(name) > 0)
+      throw Error(ExitCode::kUsage, "is not for the report of a job", name, "leave out --fleet");
+  PageOutput page = options.page;
+  page.first_only = !options.full && page.file.empty();
+  page.pager = !options.no_pager;
+  return ReportFleet(
+      options.fleet,
+      options.command_line->Count("--db") > 0 ? options.database : experiments::kFleetFile, page);
+}
+
 int Run(const ReportOptions& options) {
+  if (!options.fleet.empty()) return RunOnFleet(options);
   // Refuses what is no run store.
   { collectors::ReadStore ready(options.database); }
   if (!options.part.whole()) return RunOnPart(options);
@@ -154,6 +172,7 @@ HR_COMMAND(
                  "  headrace report latest --until 1s           # of a part of it\n"
                  "  headrace report latest --open               # as a page in the browser\n"
                  "  headrace report nightly --format md -o nightly.md\n"
+                 "  headrace report --fleet train               # of a job: which part limits it\n"
                  "  headrace report latest --json | jq '.findings[0]'\n",
      .exit_codes = "0 ok, 2 no such section, 4 undecided or withheld (says what to measure), 5 not "
                    "a headrace "
@@ -167,6 +186,13 @@ HR_COMMAND(
            .AddOption("SECTION", options->sections,
                       "Print only these parts of the evidence: " + Names())
            ->TypeName("NAME");
+       options->command_line = &command_line;
+       command_line
+           .AddOption("--fleet", options->fleet,
+                      "Report this job of the preprocessing service, of --db or "
+                      "headrace-fleet.db; or the newest job of a fleet file")
+           ->TypeName("JOB")
+           ->Check(NotEmpty());
        auto* full =
            command_line.AddFlag("--full", options->full, "Print all evidence after the first page");
        command_line

@@ -134,7 +134,9 @@ void FleetStore::AddEvent(const JobEvent& event) {
 
 void FleetStore::Finish(End end) {
   Transaction transaction(runs_.database());
-  Statement job(runs_.database(), "UPDATE jobs SET state = ?2 WHERE job_id = ?1");
+  Statement job(runs_.database(),
+                "UPDATE jobs SET state = ?2, left_rows_count = CASE WHEN ?2 = 'complete' THEN 0 "
+                "ELSE left_rows_count END WHERE job_id = ?1");
   job.Bind(job_id_).Bind(std::string_view(end == End::kComplete ? "complete" : "ended")).Run();
   Statement members(runs_.database(),
                     "UPDATE runs SET state = 'interrupted' WHERE state = 'recording' AND run_id IN "

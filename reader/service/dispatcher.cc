@@ -299,7 +299,7 @@ void Dispatcher::CountTime(int64_t now_ns) {
   for (const auto& [peer, worker] : workers_) {
     if (worker.is_silent || worker.is_draining) continue;
     counts_.serving_ns += passed;
-    if (worker.wants > 0 && board_->open_leases(peer) == 0) counts_.no_split_ns += passed;
+    if (worker.wants > 0) counts_.no_split_ns += passed;
   }
 }
 

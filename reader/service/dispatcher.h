@@ -66,7 +66,7 @@ struct DispatcherStatus {
 struct DispatcherCounts {
   int64_t running_ns = 0;   // all ranks had joined
   int64_t serving_ns = 0;   // integral of the workers that are connected and not silent
-  int64_t no_split_ns = 0;  // of it: they had asked and had no lease, and none was left to give
+  int64_t no_split_ns = 0;  // of it: they had asked, and no split was left to lease
   uint64_t leases = 0;
   uint64_t again = 0, again_rows = 0;  // of them, those of a split that was leased before
   uint64_t lost = 0;                   // workers, while they had splits
