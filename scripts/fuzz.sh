@@ -15,7 +15,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build-fuzz
-all="dwrf_fuzz feature_fuzz elf_symbols_fuzz checkpoint_fuzz frame_fuzz nodes_fuzz comparison_fuzz plan_fuzz decision_fuzz study_fuzz serve_fuzz service_fuzz"
+all="dwrf_fuzz feature_fuzz elf_symbols_fuzz checkpoint_fuzz frame_fuzz nodes_fuzz comparison_fuzz plan_fuzz decision_fuzz study_fuzz serve_fuzz service_fuzz handshake_fuzz configuration_fuzz"
 each=
 case ${1:-} in
   each) seconds=${HEADRACE_FUZZ_EACH:-$2} each=1; shift 2; fuzzers=$* ;;
@@ -96,6 +96,12 @@ for fuzzer in $fuzzers; do
     service_fuzz)  # from nothing: the harness puts header and checksum right
       fuzz "$fuzzer" 10 service 4096
       ;;
+    handshake_fuzz)
+      mkdir "$work/handshake"
+      printf 'hrhello1\001\000\000\000\001\000\000\000%0112d' 0 > "$work/handshake/greeting"
+      printf 'hrhello1\001\000\000\000\001\000\000\000%048d\000\000\000\000\000\000\000\000%056d' 0 0 > "$work/handshake/proof"
+      fuzz "$fuzzer" 20 handshake 1024
+      ;;
     nodes_fuzz)
       mkdir "$work/nodes"
       cp "$root/docs/examples/nodes.toml" "$work/nodes/"
@@ -118,10 +124,16 @@ for fuzzer in $fuzzers; do
       cp "$root/tests/fuzz/$kind"*.json "$work/$kind/"
       fuzz "$fuzzer" 20 "$kind" 16384
       ;;
+    configuration_fuzz)
+      mkdir "$work/configuration"
+      printf 'db = "a.db"\n[run]\nlevel = 1\nset = ["a=1"]\n' > "$work/configuration/config.toml"
+      fuzz "$fuzzer" 20 configuration 4096
+      ;;
     elf_symbols_fuzz)  # seeded with a small program
       mkdir "$work/elf"
       printf 'int f(int x) { return x + 1; }\nint main(int c, char** v) { (void)v; return f(c); }\n' > "$work/p.c"
       cc -O1 -o "$work/elf/program" "$work/p.c" && printf '\000' >> "$work/elf/program"
+      printf 'process 7:"python t.py";process 9:"python t.py";thread (9): Main;main (t.py:4) 12\n\006' > "$work/elf/py_spy"
       fuzz "$fuzzer" 5 elf 65536
       ;;
     *)

@@ -1,8 +1,10 @@
-// Transports between processes beside what the machine gives: frames over a Unix socket beside the
-// bare socket, the ring in shared memory beside memcpy, and what handing a batch to another thread
-// costs. Pairs are interleaved; medians with the 10th and 90th percentile of the pairs' ratios.
+// Transports between processes beside what the machine gives: frames over a Unix socket, TCP and
+// TLS beside the bare socket, the ring in shared memory beside memcpy, and what handing a batch to
+// another thread costs. Pairs are interleaved; medians with the 10th and 90th percentile of the
+// pairs' ratios.
 //
 //   transport_bench [PAIRS]        default 9
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -54,12 +56,26 @@ void Compare(const std::string& name, int pairs, double gigabytes, const std::st
   std::fflush(stdout);
 }
 
+// Both ends of a connection through the loopback interface.
+void TcpPair(int* pair) {
+  TcpListener listener({"127.0.0.1", 0});
+  std::string why;
+  pair[0] = ConnectTcp(listener.at(), 1'000'000'000, {}, &why);
+  while ((pair[1] = accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC)) < 0) {
+  }
+  for (int i = 0; i < 2; ++i) fcntl(pair[i], F_SETFL, 0);
+}
+
 // `total` bytes in writes of `block` from one thread to another.
-double RawSocket(uint64_t total, uint64_t block) {
+double RawSocket(uint64_t total, uint64_t block, bool tcp = false) {
   int pair[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) std::abort();
+  if (tcp) {
+    TcpPair(pair);
+  } else if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) {
+    std::abort();
+  }
   const int buffer = 4 << 20;
-  setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+  if (!tcp) setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
   std::vector<char> from(block, 1), to(block);
   const double seconds = Seconds([&] {
     std::thread reader([&] {
@@ -83,12 +99,17 @@ double RawSocket(uint64_t total, uint64_t block) {
 
 // `count` frames of the batch; `decodes`: into tensors on the other side, else the checksum alone.
 double Frames(DeliveryKind kind, const TensorBatch& batch, int count, bool decodes) {
-  const DeliveryAddress address{
-      kind, (std::filesystem::temp_directory_path() / fmt::format("hrbench{}", getpid())).string()};
-  Listener listener(address);
+  const DeliveryAddress at{
+      kind,
+      (std::filesystem::temp_directory_path() / fmt::format("hrbench{}", getpid())).string(),
+      {"127.0.0.1", 0}};
+  static const auto credentials = std::make_shared<const Credentials>(
+      Token(std::string(64, 'f'), "the benchmark"), CertificateFiles{});
+  Listener listener(at, credentials);
   double seconds = 0;
   std::thread producer([&] {
-    auto sender = ConnectSender(address, {.ring_bytes = 16 << 20});
+    auto sender =
+        ConnectSender(listener.address(), {.ring_bytes = 16 << 20, .credentials = credentials});
     FrameEncoder encoder;
     for (int i = 0; i < count; ++i)
       for (const Frame& frame : encoder.Encode(batch)) sender->Send(frame, UINT32_MAX);
@@ -150,6 +171,24 @@ double HandOff(bool threads) {
 
 }  // namespace
 
+// TCP and TLS beside a bare TCP socket, with frames of about `mebibytes`.
+void CompareNetwork(int pairs, uint64_t mebibytes) {
+  std::mt19937_64 random(mebibytes);
+  const TensorBatch batch =
+      RandomBatch({.rows = 512 * mebibytes, .dense = 170, .sparse = 20, .longest = 16}, random);
+  FrameEncoder encoder;
+  const uint64_t frame_bytes = encoder.Encode(batch).back().bytes();
+  const int count = static_cast<int>((uint64_t{1} << 30) / frame_bytes);
+  const uint64_t total = frame_bytes * static_cast<uint64_t>(count);
+  const auto raw = [&] { return RawSocket(total, frame_bytes, true); };
+  for (const auto& [kind, goal] : {std::pair(DeliveryKind::kTcp, 0.9), {DeliveryKind::kTls, 0.6}})
+    Compare(
+        fmt::format("{}, frames of {:.1f} MiB, checked", NameOf(kind),
+                    static_cast<double>(frame_bytes) / (1 << 20)),
+        pairs, static_cast<double>(total) / 1e9, "bare TCP",
+        [&] { return Frames(kind, batch, count, false); }, raw, goal);
+}
+
 int main(int argc, char** argv) {
   setenv("HEADRACE_ACCOUNTS", "off", 0);
   const int pairs = argc > 1 ? std::max(1, std::atoi(argv[1])) : 9;
@@ -185,6 +224,7 @@ int main(int argc, char** argv) {
   Compare(
       "shared memory, frames checked", pairs, gigabytes, "bare socket",
       [&] { return Frames(DeliveryKind::kShm, batch, count, false); }, raw, 0);
+  for (const uint64_t mebibytes : {1, 9}) CompareNetwork(pairs, mebibytes);
   for (const bool threads : {false, true}) {
     std::vector<double> times;
     for (int i = 0; i < pairs; ++i) times.push_back(HandOff(threads));

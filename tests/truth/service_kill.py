@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Processes of a preprocessing job killed at random moments: each row comes exactly once per epoch.
 
-usage: service_kill.py HEADRACE [KILLS]      (default 20)
+usage: service_kill.py HEADRACE [KILLS] [folder|tcp|tls]      (default 20, and any of the three for each job)
 
 A dispatcher, workers and ranks run as processes; a launcher starts again what ended, and all ranks from their checkpoints when
 one of them failed. Killed are workers, the dispatcher and ranks; workers are also stopped for longer than the dispatcher's
-patience (SIGSTOP) and go on. The row logs of the ranks together, "EPOCH ROW HASH" a line, are compared with those of a run that
-was left alone. Ranks 1 to 3, two epochs, both modes, sockets and shared memory, sampling. HEADRACE_SEED sets the moments.
+patience (SIGSTOP) and go on. Where `ss -K` can do it, TCP connections are cut under processes that live. The row logs of the ranks together, "EPOCH ROW HASH" a line, are compared with those of a run that
+was left alone. Ranks 1 to 3, two epochs, both modes, sockets and shared memory, TCP and TLS on this machine, sampling. HEADRACE_SEED sets the moments.
 """
 import collections
 import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ import time
 
 HEADRACE = os.path.abspath(sys.argv[1])
 KILLS = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+NETWORKS = sys.argv[3:] or ["folder", "tcp", "tls"]
 SEED = int(os.environ.get("HEADRACE_SEED", random.SystemRandom().randrange(1 << 31)))
 ROWS = 4000
 LIMIT_S = 240  # only a hang takes as long
@@ -43,7 +45,8 @@ class Job:
         self.random = random_
         self.ranks = random_.randrange(1, 4)
         self.mode = random_.choice(["lockstep", "independent"])
-        self.shared = random_.random() < 0.5
+        self.network = random_.choice(NETWORKS)
+        self.shared = self.network == "folder" and random_.random() < 0.5
         self.step = random_.choice(["5ms", "20ms", "60ms"])
         self.settings = {"pipeline.batch_rows": random_.choice([20, 64, 100]), "source.epochs": 2,
                          "decode.parallelism": random_.randrange(1, 3), "batch.parallelism": random_.randrange(1, 3)}
@@ -56,6 +59,7 @@ class Job:
                 if os.path.exists(leftover):
                     os.remove(leftover)
         self.log = open("job.txt", "a")
+        self.place = self.folder if self.network == "folder" else f"@{self.folder}/address"
         self.dispatcher = self.start_dispatcher()
         self.workers = [self.start_worker() for _ in range(random_.randrange(1, 4))]
         self.members = [self.start_rank(rank) for rank in range(self.ranks)]
@@ -63,7 +67,7 @@ class Job:
         self.generations = 1
 
     def __str__(self):
-        return f"{self.ranks} ranks, {self.mode}, {'shm' if self.shared else 'unix'}, step {self.step}, {self.settings}, {self.pipeline}"
+        return f"{self.ranks} ranks, {self.mode}, {'shm' if self.shared else self.network}, step {self.step}, {self.settings}, {self.pipeline}"
 
     def start(self, *words):
         return subprocess.Popen([HEADRACE, *words], stdout=self.log, stderr=self.log)
@@ -71,13 +75,14 @@ class Job:
     def start_dispatcher(self):
         chosen = [part for key, value in self.settings.items() for part in ("--set", f"{key}={value}")]
         return self.start("service", "dispatcher", self.pipeline, "--job", self.folder, "--ranks", str(self.ranks),
-                          "--mode", self.mode, *chosen)
+                          "--mode", self.mode, *chosen,
+                          *([] if self.network == "folder" else ["--listen", f"{self.network}:127.0.0.1:0"]))
 
     def start_worker(self):
-        return self.start("service", "worker", self.folder)
+        return self.start("service", "worker", self.place)
 
     def start_rank(self, rank):
-        return self.start("consume", "service:" + self.folder, "--rank", f"{rank}/{self.ranks}", "--row-log", f"{rank}.log",
+        return self.start("consume", "service:" + self.place, "--rank", f"{rank}/{self.ranks}", "--row-log", f"{rank}.log",
                           "--checkpoint", f"{rank}.ckpt", "--checkpoint-every", str(self.random.choice([1, 2, 5])), "--resume",
                           "--step-time", self.step, *(["--shared-memory"] if self.shared else []))
 
@@ -107,7 +112,10 @@ class Job:
                 self.members[rank] = self.start_rank(rank)
 
     def hurt(self):
-        what = self.random.choice(["worker", "worker", "worker", "dispatcher", "dispatcher", "rank", "stop"])
+        ways = ["worker", "worker", "worker", "dispatcher", "dispatcher", "rank", "stop"]
+        if self.network != "folder" and CUTS:
+            ways += ["cut", "cut"]
+        what = self.random.choice(ways)
         if what == "worker":
             self.random.choice(self.workers).kill()
         elif what == "dispatcher":
@@ -115,6 +123,8 @@ class Job:
             self.dispatcher.wait()
         elif what == "rank":
             self.random.choice(self.members).kill()
+        elif what == "cut":
+            cut(self.random.choice([self.dispatcher, *self.workers, *self.members]).pid, self.random)
         else:
             worker = self.random.choice(self.workers)
             if worker.poll() is None and worker not in self.stopped:
@@ -128,6 +138,34 @@ class Job:
                 process.kill()
             process.wait()
         self.log.close()
+
+
+def connections_of(pid):
+    """Local ports of a process's TCP connections."""
+    said = subprocess.run(["ss", "-tnpH", "state", "established"], capture_output=True, text=True).stdout
+    return [line.split()[2].rsplit(":", 1)[1] for line in said.splitlines() if f"pid={pid}," in line]
+
+
+def cut(pid, random_):
+    ports = connections_of(pid)
+    if ports:
+        subprocess.run(["ss", "-K", "sport", "=", random_.choice(ports)], capture_output=True)
+
+
+def can_cut():
+    """Whether this kernel, and this user, can end somebody else's connection."""
+    if shutil.which("ss") is None:
+        return False
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as one:
+        subprocess.run(["ss", "-K", "sport", "=", str(one.getsockname()[1])], capture_output=True)
+        one.settimeout(0.2)
+        try:
+            one.recv(1)
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
+        return False
 
 
 def rows_of(ranks):
@@ -165,7 +203,9 @@ def play(random_, pipeline, want, kills, counts):
 
 
 def main():
-    print(f"HEADRACE_SEED={SEED}", flush=True)
+    global CUTS
+    CUTS = can_cut()
+    print(f"HEADRACE_SEED={SEED}{'' if CUTS else '; no connection is cut: ss -K does nothing here'}", flush=True)
     random_ = random.Random(SEED)
     counts = collections.Counter()
     with tempfile.TemporaryDirectory() as scratch:

@@ -88,7 +88,7 @@ bool Handshake::Fill() {
       throw Error(ExitCode::kFailure, "closed the connection instead of greeting", peer_,
                   terms_.side == Side::kListener ? ""
                   : terms_.is_encrypted          ? "look at the certificates"
-                                        : "write tls:HOST:PORT if it listens with TLS");
+                                                 : "write tls:HOST:PORT if it listens with TLS");
     have_ += static_cast<size_t>(got);
   }
   have_ = 0;
@@ -99,7 +99,7 @@ bool Handshake::Fill() {
 void Handshake::SpeaksSomethingElse() const {
   const bool is_tls = have_ >= 2 && in_[0] >= 20 && in_[0] <= 23 && in_[1] == 3;
   const bool is_caller = terms_.side == Side::kCaller;
-  throw Error(ExitCode::kFailure, is_tls ? "speaks TLS" : "is no headrace of a job", peer_,
+  throw Error(ExitCode::kFailure, is_tls ? "speaks TLS" : "is not a process of a job", peer_,
               is_tls && is_caller ? "write tls:HOST:PORT"
               : is_tls            ? "let it write tcp:HOST:PORT"
               : is_caller         ? "look at the address"
@@ -153,8 +153,8 @@ void Handshake::TakeHello() {
                 peer_, kSameVersion);
   if (hello.purpose != static_cast<uint32_t>(terms_.purpose))
     throw Error(ExitCode::kFailure,
-                terms_.purpose == Purpose::kControl ? "is no dispatcher's or member's connection"
-                                                    : "is no connection for batches",
+                terms_.purpose == Purpose::kControl ? "does not speak as a dispatcher or member"
+                                                    : "does not take batches",
                 peer_, "look at the address");
   if (terms_.side == Side::kCaller) Say(ProofOf(kProved));
   stage_ = Stage::kProof;

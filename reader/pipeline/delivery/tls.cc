@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <climits>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 
@@ -44,31 +46,50 @@ void Must(bool holds, const std::string& what, const std::string& where = "") {
               where.empty() ? "" : "give PEM files that belong together");
 }
 
-// A socket as OpenSSL's bytes: without waits, and without a signal when the other side is gone.
-int SocketOf(BIO* bio) { return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio))); }
-int WriteSocket(BIO* bio, const char* bytes, int size) {
-  BIO_clear_retry_flags(bio);
-  const ssize_t sent =
-      send(SocketOf(bio), bytes, static_cast<size_t>(size), MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
-    BIO_set_retry_write(bio);
-  return static_cast<int>(sent);
+constexpr size_t kBurstBytes = 256 << 10;  // what a call moves at most
+
+// The socket below a session. What goes out is gathered, so that many records take one call.
+struct Pipe {
+  int fd = -1;
+  std::vector<char> out;
+  size_t sent = 0;  // of out
+};
+
+Pipe& PipeOf(BIO* bio) { return *static_cast<Pipe*>(BIO_get_data(bio)); }
+
+int WritePipe(BIO* bio, const char* bytes, int size) {
+  std::vector<char>& out = PipeOf(bio).out;
+  out.insert(out.end(), bytes, bytes + size);
+  return size;
 }
-int ReadSocket(BIO* bio, char* bytes, int size) {
+int ReadPipe(BIO* bio, char* bytes, int size) {
   BIO_clear_retry_flags(bio);
-  const ssize_t got = recv(SocketOf(bio), bytes, static_cast<size_t>(size), MSG_DONTWAIT);
+  const ssize_t got = recv(PipeOf(bio).fd, bytes, static_cast<size_t>(size), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
     BIO_set_retry_read(bio);
   return static_cast<int>(got);
 }
-long ControlSocket(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
+long ControlPipe(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 
-BIO_METHOD* SocketMethod() {
+// 1: all is sent; -1: there is no room now; 0: the other side is gone, which is no signal.
+int FlushPipe(Pipe* pipe) {
+  while (pipe->sent < pipe->out.size()) {
+    const ssize_t sent = send(pipe->fd, pipe->out.data() + pipe->sent,
+                              pipe->out.size() - pipe->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? -1 : 0;
+    pipe->sent += static_cast<size_t>(sent);
+  }
+  pipe->out.clear();
+  pipe->sent = 0;
+  return 1;
+}
+
+BIO_METHOD* PipeMethod() {
   static BIO_METHOD* const method = [] {
     BIO_METHOD* const made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
-    BIO_meth_set_write(made, WriteSocket);
-    BIO_meth_set_read(made, ReadSocket);
-    BIO_meth_set_ctrl(made, ControlSocket);
+    BIO_meth_set_write(made, WritePipe);
+    BIO_meth_set_read(made, ReadPipe);
+    BIO_meth_set_ctrl(made, ControlPipe);
     return made;
   }();
   return method;
@@ -109,7 +130,7 @@ Context MakeContext(const SSL_METHOD* method) {
   SSL_CTX_set_mode(context.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_read_ahead(context.get(), 1);
-  SSL_CTX_set_default_read_buffer_len(context.get(), 256 << 10);  // several records a call
+  SSL_CTX_set_default_read_buffer_len(context.get(), kBurstBytes);  // several records a call
   return context;
 }
 
@@ -153,66 +174,95 @@ TlsContext::~TlsContext() = default;
 
 std::unique_ptr<TlsSession> TlsContext::Begin(int fd, Side side) const {
   SSL* const ssl = SSL_new(side == Side::kCaller ? state_->caller.get() : state_->listener.get());
-  BIO* const bio = BIO_new(SocketMethod());
+  BIO* const bio = BIO_new(PipeMethod());
   if (ssl == nullptr || bio == nullptr) {
     SSL_free(ssl);
     BIO_free(bio);
     throw Error(ExitCode::kResources, "out of memory");
   }
-  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(fd)));
-  BIO_set_init(bio, 1);
   SSL_set_bio(ssl, bio, bio);
   side == Side::kCaller ? SSL_set_connect_state(ssl) : SSL_set_accept_state(ssl);
-  return std::make_unique<TlsSession>(ssl);
+  return std::make_unique<TlsSession>(ssl, fd);
 }
 
 struct TlsSession::State {
   std::mutex mutex;  // one thread may read while another one writes
+  Pipe pipe;
   std::unique_ptr<SSL, OpenSslFree<SSL_free>> ssl;
+  size_t taken = 0;  // bytes of the caller's that are encrypted and not all sent
   bool is_gone = false;
 
   // What a call's result says: 0 gone, -1 not now.
   ptrdiff_t Judge(int result) {
     if (result > 0) return result;
-    const int error = SSL_get_error(ssl.get(), result);
-    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return -1;
+    if (SSL_get_error(ssl.get(), result) == SSL_ERROR_WANT_READ) return -1;
     is_gone = true;
     return 0;
   }
+  ptrdiff_t Flush() {
+    const int flushed = FlushPipe(&pipe);
+    is_gone |= flushed == 0;
+    return flushed;
+  }
 };
 
-TlsSession::TlsSession(void* ssl) : state_(std::make_unique<State>()) {
+TlsSession::TlsSession(void* ssl, int fd) : state_(std::make_unique<State>()) {
   state_->ssl.reset(static_cast<SSL*>(ssl));
+  state_->pipe.fd = fd;
+  BIO* const bio = SSL_get_rbio(state_->ssl.get());
+  BIO_set_data(bio, &state_->pipe);
+  BIO_set_init(bio, 1);
 }
 
 TlsSession::~TlsSession() = default;
 
 bool TlsSession::Agree() {
-  std::lock_guard lock(state_->mutex);
+  State& state = *state_;
+  std::lock_guard lock(state.mutex);
   ERR_clear_error();
-  const int result = SSL_do_handshake(state_->ssl.get());
-  if (result == 1) return true;
-  const int error = SSL_get_error(state_->ssl.get(), result);
-  wants_room_ = error == SSL_ERROR_WANT_WRITE;
-  if (wants_room_ || error == SSL_ERROR_WANT_READ) return false;
+  const int result = SSL_do_handshake(state.ssl.get());
+  const int error = SSL_get_error(state.ssl.get(), result);
   const std::string reason = error == SSL_ERROR_SSL ? TakeReason() : "it closed the connection";
-  throw Error(ExitCode::kFailure, fmt::format("no TLS 1.3: {}", reason));
+  const ptrdiff_t flushed = state.Flush();  // also the alert that says why not
+  if (result != 1 && error != SSL_ERROR_WANT_READ)
+    throw Error(ExitCode::kFailure, fmt::format("no TLS 1.3: {}", reason));
+  if (flushed == 0) throw Error(ExitCode::kFailure, "no TLS 1.3: it closed the connection");
+  wants_room_ = flushed < 0;
+  return result == 1 && flushed > 0;
 }
 
 ptrdiff_t TlsSession::Read(std::span<uint8_t> bytes) {
-  std::lock_guard lock(state_->mutex);
-  if (state_->is_gone) return 0;
-  ERR_clear_error();
-  return state_->Judge(SSL_read(state_->ssl.get(), bytes.data(),
-                                static_cast<int>(std::min<size_t>(bytes.size(), INT_MAX))));
+  State& state = *state_;
+  std::lock_guard lock(state.mutex);
+  size_t have = 0;
+  while (have < bytes.size() && !state.is_gone) {
+    ERR_clear_error();
+    const size_t room = std::min<size_t>(bytes.size() - have, INT_MAX);
+    const ptrdiff_t got =
+        state.Judge(SSL_read(state.ssl.get(), bytes.data() + have, static_cast<int>(room)));
+    if (got < 0) break;
+    have += static_cast<size_t>(got);
+  }
+  if (!state.pipe.out.empty() && state.taken == 0) state.Flush();  // an answer to new keys
+  if (have > 0) return static_cast<ptrdiff_t>(have);
+  return state.is_gone ? 0 : -1;
 }
 
 ptrdiff_t TlsSession::Write(std::span<const uint8_t> bytes) {
-  std::lock_guard lock(state_->mutex);
-  if (state_->is_gone) return 0;
-  ERR_clear_error();
-  return state_->Judge(SSL_write(state_->ssl.get(), bytes.data(),
-                                 static_cast<int>(std::min<size_t>(bytes.size(), INT_MAX))));
+  State& state = *state_;
+  std::lock_guard lock(state.mutex);
+  if (state.is_gone) return 0;
+  const size_t burst = std::min(bytes.size(), kBurstBytes);
+  while (state.taken < burst && state.pipe.sent == 0) {
+    ERR_clear_error();
+    const ptrdiff_t put = state.Judge(SSL_write(state.ssl.get(), bytes.data() + state.taken,
+                                                static_cast<int>(burst - state.taken)));
+    if (put <= 0) return put;
+    state.taken += static_cast<size_t>(put);
+  }
+  const ptrdiff_t flushed = state.Flush();
+  if (flushed <= 0) return flushed;
+  return static_cast<ptrdiff_t>(std::exchange(state.taken, 0));
 }
 
 Digest TlsSession::Binding() {

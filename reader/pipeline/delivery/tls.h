@@ -45,8 +45,8 @@ class TlsContext {
 // Thread-safe. Nothing waits.
 class TlsSession {
  public:
-  // `ssl`: an OpenSSL SSL, taken.
-  explicit TlsSession(void* ssl);
+  // `ssl`: an OpenSSL SSL for the socket, taken.
+  TlsSession(void* ssl, int fd);
   ~TlsSession();
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;

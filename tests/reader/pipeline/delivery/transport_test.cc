@@ -583,7 +583,8 @@ TEST(Ring, AFrameWrittenAfterAReplacementIsReadFromTheNextRing) {
   int fds[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
   Socket producer(Channel(fds[0]), "the consumer", {});
-  auto receiver = MakeRingReceiver(std::make_unique<Socket>(Channel(fds[1]), "the producer", nullptr), 1);
+  auto receiver =
+      MakeRingReceiver(std::make_unique<Socket>(Channel(fds[1]), "the producer", nullptr), 1);
   const auto control_memory = SharedMapping::Create(kRingControlBytes, 1);
   auto* control = reinterpret_cast<RingControl*>(control_memory->data());
   const auto first = SharedMapping::Create(65536, 2), next = SharedMapping::Create(131072, 2);
