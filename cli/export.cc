@@ -129,7 +129,7 @@ HR_COMMAND(
            ->TypeName("NAME");
        command_line
            .AddOption("--kind", options->kind,
-                      "folded: write stacks of this kind: cpu, off_cpu, waiting")
+                      "folded: write stacks of this kind: cpu, off_cpu, waiting, python")
            ->TypeName("KIND")
            ->Default("cpu");
        command_line

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/program_path.h"
+
 namespace headrace::collectors {
 namespace {
 
@@ -39,30 +41,9 @@ Error CannotRun(const std::string& name, int error_number) {
 
 // The file a shell would execute. Throws Error.
 std::string Resolve(const std::string& name) {
-  const auto executable = [](const std::string& path) {
-    struct stat info;
-    if (stat(path.c_str(), &info) != 0) return errno;
-    if (!S_ISREG(info.st_mode)) return EACCES;
-    return access(path.c_str(), X_OK) == 0 ? 0 : errno;
-  };
-  if (name.find('/') != std::string::npos || name.empty()) {
-    const int error = name.empty() ? ENOENT : executable(name);
-    if (error != 0) throw CannotRun(name, error);
-    return name;
-  }
-  const char* path = std::getenv("PATH");
-  const std::string folders = path ? path : "/usr/local/bin:/usr/bin:/bin";
-  int error = ENOENT;
-  for (size_t at = 0; at <= folders.size();) {
-    const size_t end = std::min(folders.find(':', at), folders.size());
-    const std::string folder = end > at ? folders.substr(at, end - at) : ".";
-    const std::string file = folder + "/" + name;
-    const int code = executable(file);
-    if (code == 0) return file;
-    if (code == EACCES) error = EACCES;
-    at = end + 1;
-  }
-  throw CannotRun(name, error);
+  const ProgramPath found = FindProgram(name);
+  if (found.error != 0) throw CannotRun(name, found.error);
+  return found.path;
 }
 
 }  // namespace

@@ -181,11 +181,13 @@ void ProbeRunner::ReadOwnCost(int64_t now_ns) {
   sink_->EndRead();
 }
 
-int ProbeRunner::StepDown(const std::string& why) {
+int ProbeRunner::StepDown(int64_t now_ns, const std::string& why) {
   const int level = level_reached();
   if (level < 2) return 0;
   for (const auto& running : running_) {
-    if (running->active && running->info->level == level) Fail(running.get(), why);
+    if (!running->active || running->info->level != level) continue;
+    ReadOne(running.get(), now_ns);
+    if (running->active) Fail(running.get(), why);
   }
   return level_reached();
 }

@@ -45,8 +45,8 @@ class ProbeRunner {
   void Read(int64_t now_ns, bool last);
   void ReadRest(int64_t now_ns);
   // Stops those of the highest level that a probe works at, if that is 2 or more, and says why in
-  // their statuses. Returns the level that is left, 0 if nothing was stopped.
-  int StepDown(const std::string& why);
+  // their statuses, after a last Read. Returns the level that is left, 0 if nothing was stopped.
+  int StepDown(int64_t now_ns, const std::string& why);
   void Stop();
 
   // Statuses that are new or changed since the last call.

@@ -30,6 +30,7 @@
 #include "collectors/process_tree.h"
 #include "collectors/segment_claims.h"
 #include "collectors/segment_search.h"
+#include "probes/helper_cpu.h"
 #include "probes/host/fork_events.h"
 #include "probes/process.h"
 
@@ -103,7 +104,7 @@ probes::Measurement Figure(const char* metric, double value) {
 }
 
 struct OwnCost {
-  int64_t cpu_begin_ns = ProcessCpuNs();
+  int64_t cpu_begin_ns = ProcessCpuNs() + probes::HelperCpuNs();
   int64_t written_begin_bytes = Written();
 
   static int64_t Written() {
@@ -111,7 +112,7 @@ struct OwnCost {
     return io ? io->written_call_bytes : 0;
   }
 
-  int64_t CpuNs() const { return ProcessCpuNs() - cpu_begin_ns; }
+  int64_t CpuNs() const { return ProcessCpuNs() + probes::HelperCpuNs() - cpu_begin_ns; }
 
   void Read(const std::string& database, MeasurementSink* sink) const {
     sink->Add(Figure("collector_cpu_ns", static_cast<double>(CpuNs())));
@@ -393,6 +394,7 @@ class RecorderLoop {
   void Sample(bool last) {
     int64_t cost = parts_.End("accounts");  // looking for them
     const int64_t now = MonotonicNs();
+    target_.ending = last;
     runner_.Read(now - start_ns_, last);
     parts_.End("probes");
     IntervalSample sample = accounts_.Take(
@@ -475,12 +477,13 @@ class RecorderLoop {
                                        sink_.Total("bpf_run_time_ns"),
                                        static_cast<double>(tree_cpu_ns_), host_busy_ns_});
     if (!cost) return;
+    target_.ending = true;  // for those that are given up
     runner_.StepDown(
-        fmt::format("after {:.0f} s recording took {:.1f} % of the program's speed, more than "
-                    "{:.0f} %; --level "
-                    "{} keeps it",
-                    static_cast<double>(last_ns_) / 1e9, 100 * *cost, 100 * kMostCost,
-                    runner_.level_reached()));
+        last_ns_, fmt::format("after {:.0f} s recording took {:.1f} % of the program's speed, more "
+                              "than {:.0f} %; --level {} keeps it",
+                              static_cast<double>(last_ns_) / 1e9, 100 * *cost, 100 * kMostCost,
+                              runner_.level_reached()));
+    target_.ending = false;
   }
 
   void ReadHostCores() {

@@ -61,7 +61,7 @@ struct StackSample {
   int64_t pid = 0;
   std::optional<uint32_t> operator_index;
   std::string thread;
-  std::string_view kind;  // "cpu" or "off_cpu"
+  std::string_view kind;  // "cpu", "off_cpu" or "python"
   std::string folded;
   int64_t samples = 0;  // since Start
   int64_t time_ns = 0;  // what the samples stand for
@@ -93,6 +93,8 @@ struct Target {
   // The root is still held back before it executes its command. The kernel programs do not measure
   // what it does until then: they begin at its exec, even if this is still set then.
   bool root_held = false;
+  // This Read is the last one of the probe: what is still held back is to be given now.
+  bool ending = false;
 };
 
 class Probe {

@@ -152,7 +152,7 @@ struct CourseRow {
 };
 
 struct StackRow {
-  std::string kind;                  // "cpu", "off_cpu"
+  std::string kind;                  // "cpu", "off_cpu", "python"
   std::string operator_name, stage;  // empty: outside every operator
   Count process_id;
   std::string process;

@@ -9,6 +9,7 @@
 #include "base/terminal_text.h"
 #include "base/units.h"
 #include "dashboards/sql_values.h"
+#include "dashboards/stack_kinds.h"
 
 namespace headrace::dashboards {
 namespace {
@@ -82,10 +83,7 @@ void CheckExport(const std::string& name, const ExportRequest& request) {
         ? Refused(name, "holds one view of the store", "name it with --view NAME")
         : Refused(name, "holds no single view of the store", "--view goes with csv and ndjson");
   }
-  if (request.kind != "cpu" && request.kind != "off_cpu" && request.kind != "waiting") {
-    throw Refused(name, fmt::format("unknown kind of stacks '{}'", Printable(request.kind, 60)),
-                  "--kind is cpu, off_cpu or waiting");
-  }
+  FindStackKind(request.kind);
   if (request.kind != "cpu" && !format.by_kind) {
     throw Refused(name, "does not hold a single kind of stacks", "leave --kind out");
   }

@@ -31,7 +31,7 @@ struct ExportRequest {
   // Windows that begin in [since_ns, until_ns), nanoseconds since the run began. By default all.
   int64_t since_ns = INT64_MIN, until_ns = INT64_MAX;
   std::string view{};        // of formats that hold one view
-  std::string kind = "cpu";  // of formats that hold one kind of stacks: cpu, off_cpu, waiting
+  std::string kind = "cpu";  // of formats that hold one kind of stacks: a key of kStackKinds
   // The database's path, for a trace's phases, which analysis finds; empty: a trace without them.
   std::string database{};
   ExportPart part = ExportPart::kAll;

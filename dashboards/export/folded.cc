@@ -32,7 +32,7 @@ HR_EXPORT(
     "folded",
     {.ending = ".folded",
      .holds = "stacks by stage and operator, weights in nanoseconds; --kind cpu (the default), "
-              "off_cpu (blocked inside operators) or waiting",
+              "off_cpu (blocked inside operators), waiting or python",
      .opens = "flamegraph.pl, inferno, speedscope",
      .by_kind = true,
      .write = WriteFolded});

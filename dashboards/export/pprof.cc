@@ -10,6 +10,7 @@
 #include "dashboards/export/proto_writer.h"
 #include "dashboards/export/stacks.h"
 #include "dashboards/sql_values.h"
+#include "dashboards/stack_kinds.h"
 
 namespace headrace::dashboards {
 namespace {
@@ -22,23 +23,17 @@ constexpr uint32_t kSampleType = 1, kSample = 2, kMapping = 3, kLocation = 4, kF
 constexpr uint32_t kLocationIds = 1, kValues = 2, kLabel = 3;
 constexpr uint32_t kLabelKey = 1, kLabelText = 2, kLabelNumber = 3;
 
-enum SampleType : size_t { kCpu, kOffCpu, kWaiting, kBytesIn, kBytesOut, kNumSampleTypes };
+// A value of a sample for each kind of stacks, then its bytes.
+constexpr size_t kBytesIn = std::size(kStackKinds), kBytesOut = kBytesIn + 1,
+                 kNumSampleTypes = kBytesOut + 1;
 
 class Profile {
  public:
   Profile() {
     Text("");  // the first text is the empty one
-    const std::pair<const char*, const char*> types[] = {{"cpu", "nanoseconds"},
-                                                         {"off_cpu", "nanoseconds"},
-                                                         {"waiting", "nanoseconds"},
-                                                         {"bytes_in", "bytes"},
-                                                         {"bytes_out", "bytes"}};
-    for (const auto& [name, unit] : types) {
-      ProtoWriter type;
-      type.Signed(1, Text(name));
-      type.Signed(2, Text(unit));
-      profile_.Message(kSampleType, type);
-    }
+    for (const StackKind& kind : kStackKinds) AddType(kind.key, "nanoseconds");
+    AddType("bytes_in", "bytes");
+    AddType("bytes_out", "bytes");
     profile_.Signed(kDefaultSampleType, Text("cpu"));
   }
 
@@ -97,6 +92,13 @@ class Profile {
     return it->second;
   }
 
+  void AddType(const char* name, const char* unit) {
+    ProtoWriter type;
+    type.Signed(1, Text(name));
+    type.Signed(2, Text(unit));
+    profile_.Message(kSampleType, type);
+  }
+
   // Functions and locations are one to one: there are no addresses here.
   uint64_t Location(const std::string& frame) {
     const auto [it, added] = locations_.try_emplace(frame, locations_.size() + 1);
@@ -151,13 +153,12 @@ void WritePprof(const ExportRequest& request, const ExportSink& sink) {
   profile.Comment(fmt::format("headrace run {} {}", run.run_id, run.name));
   profile.Comment(
       "cpu: on a CPU; off_cpu: blocked inside an operator; waiting: at a queue or outside "
-      "operators. Sampled stacks, or operators' totals where no stacks were recorded");
+      "operators; python: Python functions, busy or waiting. Sampled stacks, or operators' totals "
+      "where no stacks were recorded");
   profile.Comment("bytes_in and bytes_out: what each operator took and gave");
   for (const ExportedStack& stack : ReadStacks(request.store, request.run_id)) {
     int64_t values[kNumSampleTypes] = {};
-    values[stack.kind == "cpu"       ? kCpu
-           : stack.kind == "waiting" ? kWaiting
-                                     : kOffCpu] = stack.time_ns;
+    values[&FindStackKind(stack.kind) - kStackKinds] = stack.time_ns;
     profile.Sample(stack, values);
   }
   const collectors::SqlResult operators = request.store.Query(

@@ -4,13 +4,13 @@
 
 #include <map>
 #include <unordered_map>
-#include <utility>
 
 #include "base/error.h"
 #include "dashboards/export/escape.h"
 #include "dashboards/export/export.h"
 #include "dashboards/export/stacks.h"
 #include "dashboards/sql_values.h"
+#include "dashboards/stack_kinds.h"
 
 namespace headrace::dashboards {
 namespace {
@@ -54,17 +54,13 @@ void WriteSpeedscope(const ExportRequest& request, const ExportSink& sink) {
   sink(frame_list);
   sink("]},\"profiles\":[");
   bool first = true;
-  constexpr std::pair<const char*, const char*> kKinds[] = {
-      {"cpu", "on a CPU"},
-      {"off_cpu", "blocked inside operators"},
-      {"waiting", "waiting at queues or outside operators"}};
-  for (const auto& [kind, name] : kKinds) {
-    const SampledProfile& profile = profiles[kind];
+  for (const StackKind& kind : kStackKinds) {
+    const SampledProfile& profile = profiles[kind.key];
     if (profile.samples.empty()) continue;
     sink(
         fmt::format("{}{{\"type\":\"sampled\",\"name\":\"{}\",\"unit\":\"nanoseconds\","
                     "\"startValue\":0,\"endValue\":{},\"samples\":[",
-                    first ? "" : ",", name, profile.total_ns));
+                    first ? "" : ",", kind.tool, profile.total_ns));
     sink(profile.samples);
     sink("],\"weights\":[");
     sink(profile.weights);
@@ -74,11 +70,13 @@ void WriteSpeedscope(const ExportRequest& request, const ExportSink& sink) {
   sink("]}\n");
 }
 
-HR_EXPORT("speedscope",
-          {.ending = ".speedscope.json",
-           .holds = "stacks by stage and operator: a profile on a CPU, one blocked, one waiting",
-           .opens = "https://www.speedscope.app, or npx speedscope FILE",
-           .write = WriteSpeedscope});
+HR_EXPORT(
+    "speedscope",
+    {.ending = ".speedscope.json",
+     .holds = "stacks by stage and operator: a profile on a CPU, one blocked, one waiting, and one "
+              "of Python functions",
+     .opens = "https://www.speedscope.app, or npx speedscope FILE",
+     .write = WriteSpeedscope});
 
 }  // namespace
 }  // namespace headrace::dashboards

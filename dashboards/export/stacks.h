@@ -9,7 +9,8 @@
 namespace headrace::dashboards {
 
 struct ExportedStack {
-  std::string kind;  // cpu; off_cpu: blocked inside an operator; waiting: at a queue, or outside
+  std::string kind;  // a key of kStackKinds. off_cpu: blocked inside an operator; waiting: at a
+                     // queue, or outside
   // Root first: "stage decode", "operator decompress", then functions; of a process without
   // operators "process python" first. An off-CPU stack has its cause, "[storage]", before
   // functions.

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "dashboards/pages/assets.h"
+#include "dashboards/stack_kinds.h"
 
 namespace headrace::dashboards {
 namespace {
@@ -59,8 +60,8 @@ std::string ReportFile(const std::string& database, std::shared_ptr<const Loaded
           {{{"file", "1"}, {"px", operators ? kFileOperatorPixels : kFilePixels}}, ""});
       continue;
     }
-    for (const char* kind : {"cpu", "off_cpu", "waiting"}) {
-      add(fmt::format("{}?kind={}", path, kind), answer, {{{"kind", kind}}, ""});
+    for (const StackKind& kind : kStackKinds) {
+      add(fmt::format("{}?kind={}", path, kind.key), answer, {{{"kind", kind.key}}, ""});
     }
   }
   data += "}";

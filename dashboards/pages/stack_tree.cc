@@ -1,8 +1,5 @@
 #include "dashboards/pages/stack_tree.h"
 
-#include <algorithm>
-
-#include "base/error.h"
 #include "base/terminal_text.h"
 #include "dashboards/sql_values.h"
 
@@ -23,16 +20,6 @@ void AppendFrames(const std::string& folded, std::vector<std::string>* path) {
 }
 
 }  // namespace
-
-const StackKind& FindStackKind(const std::string& key) {
-  const auto kind = std::find_if(std::begin(kStackKinds), std::end(kStackKinds),
-                                 [&](const StackKind& each) { return key == each.key; });
-  if (kind == std::end(kStackKinds)) {
-    throw Error(ExitCode::kUsage, "no stacks are called '" + Printable(key, 40) + "'", "kind",
-                "kinds: cpu, off_cpu, waiting");
-  }
-  return *kind;
-}
 
 bool HasStacks(collectors::ReadStore& store, int64_t run_id, const StackKind& kind) {
   return !store

@@ -10,22 +10,10 @@
 #include <vector>
 
 #include "collectors/store/read_store.h"
+#include "dashboards/stack_kinds.h"
 
 namespace headrace::dashboards {
 
-// What threads did while they were sampled.
-struct StackKind {
-  const char* key;    // cpu, off_cpu, waiting
-  const char* where;  // of view stack_summary
-  const char* words;  // "on a core"
-};
-inline constexpr StackKind kStackKinds[] = {
-    {"cpu", "kind = 'cpu'", "on a core"},
-    {"off_cpu", "kind = 'off_cpu' AND class = 'inside'", "blocked inside an operator"},
-    {"waiting", "kind = 'off_cpu' AND class <> 'inside'", "waiting for others"}};
-
-// Throws Error kUsage for another key.
-const StackKind& FindStackKind(const std::string& key);
 // Whether the run has stacks of that kind. Throws Error as ReadStore::Query.
 bool HasStacks(collectors::ReadStore& store, int64_t run_id, const StackKind& kind);
 

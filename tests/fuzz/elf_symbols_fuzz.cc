@@ -1,6 +1,6 @@
 // Fuzzes what the stack sampler reads of files it does not trust. The last byte chooses: ELF
 // symbols and unwind tables (most values), the text of maps, perf maps and kernel symbols, perf
-// records.
+// records, the text of py-spy.
 #include <cstdint>
 #include <string>
 
@@ -8,6 +8,7 @@
 #include "probes/stack/elf_image.h"
 #include "probes/stack/perf_ring.h"
 #include "probes/stack/process_maps.h"
+#include "probes/stack/py_spy_text.h"
 #include "probes/stack/symbol_list.h"
 #include "probes/stack/unwind.h"
 
@@ -60,6 +61,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 5:
       ParsePerfSample({data, size - 1}, {99, true, false, 256});
+      break;
+    case 6:
+      for (const PythonStack& stack : ParsePySpyText(bytes).stacks) {
+        HR_CHECK(stack.samples > 0 && !stack.frames.empty(), "a stack has samples and frames");
+        HR_CHECK(stack.frames.find('\n') == std::string::npos, "no control characters");
+      }
       break;
     default:
       AskElf(bytes);

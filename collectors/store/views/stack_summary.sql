@@ -2,8 +2,8 @@
 DROP VIEW IF EXISTS stack_summary;
 CREATE VIEW stack_summary AS SELECT
   k.run_id,
-  k.kind,           -- cpu, off_cpu
-  CASE WHEN k.kind = 'cpu' THEN NULL
+  k.kind,           -- cpu, off_cpu; python: functions of Python, whatever the thread did
+  CASE WHEN k.kind <> 'off_cpu' THEN NULL
        WHEN k.operator_id IS NULL THEN 'outside'
        WHEN k.folded LIKE '%[waits for input]%' OR k.folded LIKE '%[waits for room]%' THEN 'queue'
        ELSE 'inside' END

@@ -16,6 +16,7 @@ namespace {
 using analysis::StackRow;
 
 constexpr size_t kMostFrames = 4, kMostFrame = 32, kMostText = 50;  // so that tables fit
+constexpr size_t kMostStacks = 100;
 
 // The innermost frames, caller first; the kernel's are taken together as one.
 std::string Top(const std::string& folded) {
@@ -47,28 +48,38 @@ std::string StackOwner(const StackRow& stack) {
   return stack.thread.empty() ? stack.process : stack.thread;
 }
 
-std::optional<Section> Stacks(const analysis::RunView& run, const analysis::Statements&) {
-  Section section{"stack_samples", "", {}, {}, {}};
-  if (run.stacks.empty()) {
-    section.facts.push_back({"unavailable", WhyNot(run, {"stack"})});
-    return section;
-  }
-  section.title = "Functions (innermost frames of sampled stacks)";
-  struct Entry {
-    double time_ns = 0;
-    int64_t samples = 0;
-  };
-  std::map<std::pair<std::string, std::string>, double> totals;  // kind, owner
-  std::map<std::tuple<std::string, std::string, std::string>, Entry> entries;
+struct StackShare {
+  double time_ns = 0;
+  int64_t samples = 0;
+};
+using StackKey = std::tuple<std::string, std::string, std::string>;  // kind, owner, frames
+
+const char* KindWords(const std::string& kind) {
+  if (kind == "python") return "busy or waiting";
+  return kind == "off_cpu" ? "off CPU" : "on CPU";
+}
+
+// The stacks of `kinds`, those of the first kind before the others.
+Table StacksTable(const analysis::RunView& run, const std::string& name, const std::string& title,
+                  const std::vector<std::string>& kinds) {
+  std::map<std::pair<std::string, std::string>, double> totals;  // by kind and owner
+  std::map<StackKey, StackShare> shares;
   for (const StackRow& stack : run.stacks) {
+    if (std::find(kinds.begin(), kinds.end(), stack.kind) == kinds.end()) continue;
     const std::string owner = StackOwner(stack);
     totals[{stack.kind, owner}] += static_cast<double>(stack.time_ns);
-    Entry& entry = entries[{stack.kind, owner, Top(stack.folded)}];
-    entry.time_ns += static_cast<double>(stack.time_ns);
-    entry.samples += stack.samples_count;
+    StackShare& share = shares[{stack.kind, owner, Top(stack.folded)}];
+    share.time_ns += static_cast<double>(stack.time_ns);
+    share.samples += stack.samples_count;
   }
-  Table table{"stacks",
-              "",
+  std::vector<std::pair<StackKey, StackShare>> order(shares.begin(), shares.end());
+  std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+    const bool a_first = std::get<0>(a.first) == kinds[0];
+    const bool b_first = std::get<0>(b.first) == kinds[0];
+    return a_first != b_first ? a_first : a.second.time_ns > b.second.time_ns;
+  });
+  Table table{name,
+              title,
               {{"owner", "operator or thread"},
                {"kind", "time"},
                {"share_ratio", "of it"},
@@ -77,28 +88,30 @@ std::optional<Section> Stacks(const analysis::RunView& run, const analysis::Stat
                {"frames", "frames"}},
               {}};
   table.text_rows = 8;
-  std::vector<std::pair<double, std::vector<Value>>> rows;
-  for (const auto& [key, entry] : entries) {
+  for (const auto& [key, share] : order) {
+    if (table.rows.size() >= kMostStacks) break;
     const auto& [kind, owner, frames] = key;
     const double total = totals[{kind, owner}];
-    rows.push_back(
-        {entry.time_ns,
-         {owner, kind == "off_cpu" ? "off CPU" : "on CPU",
-          Ratio(total > 0 ? std::optional<double>(entry.time_ns / total) : std::nullopt, "no time"),
-          Quantity::Of(entry.time_ns, Unit::kNanoseconds, Source::kEstimate),
-          Number(static_cast<double>(entry.samples), Unit::kCount, ""), frames}});
+    table.rows.push_back(
+        {owner, KindWords(kind),
+         Ratio(total > 0 ? std::optional<double>(share.time_ns / total) : std::nullopt, "no time"),
+         Quantity::Of(share.time_ns, Unit::kNanoseconds, Source::kEstimate),
+         Number(static_cast<double>(share.samples), Unit::kCount, ""), frames});
   }
+  return table;
+}
+
+std::optional<Section> Stacks(const analysis::RunView& run, const analysis::Statements&) {
+  Section section{"stack_samples", "", {}, {}, {}};
+  if (run.stacks.empty()) {
+    section.facts.push_back({"unavailable", WhyNot(run, {"stack"})});
+    return section;
+  }
+  section.title = "Functions (innermost frames of sampled stacks)";
+  Table python = StacksTable(run, "python", "Python", {"python"});
+  if (!python.rows.empty()) section.tables.push_back(std::move(python));
   // On the CPU first: that is what can be made cheaper.
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    const bool a_on = std::get<std::string>(a.second[1]) == "on CPU";
-    const bool b_on = std::get<std::string>(b.second[1]) == "on CPU";
-    if (a_on != b_on) return a_on;
-    return a.first > b.first;
-  });
-  for (auto& [time, row] : rows) {
-    if (table.rows.size() < 100) table.rows.push_back(std::move(row));
-  }
-  section.tables.push_back(std::move(table));
+  section.tables.push_back(StacksTable(run, "stacks", "", {"cpu", "off_cpu"}));
   return section;
 }
 

@@ -18,6 +18,7 @@ export const KINDS: readonly { key: string; text: string; answer: string }[] = [
     text: "Waiting for others",
     answer: "waiting for a queue or outside operators",
   },
+  { key: "python", text: "Python", answer: "in Python functions, busy or waiting" },
 ];
 
 const MOST_ROWS = 20000;

@@ -148,7 +148,8 @@ class ExportedStore : public testing::Test {
                     {1, "cpu", 1, 0, "decode", "main;Work;Extract", 2, 40 * kMs},
                     {2, "cpu", {}, 0, "other", "main;Idle", 1, 20 * kMs},
                     {3, "off_cpu", 0, 0, "decode", "[storage];main;Work;pread", 2, 80 * kMs},
-                    {4, "off_cpu", {}, 0, "other", "[sleep];main;Idle", 2, 90 * kMs}};
+                    {4, "off_cpu", {}, 0, "other", "[sleep];main;Idle", 2, 90 * kMs},
+                    {5, "python", {}, 0, "MainThread", "MainThread;main (t.py:4)", 7, 70 * kMs}};
     return batch;
   }
 

@@ -170,7 +170,7 @@ TEST_F(Rows, WhatCannotBeIsRefused) {
   EXPECT_THAT(Refusal(request, "perfetto"), HasSubstr("after the run's end"));
   request.since_ns = INT64_MIN;
   request.kind = "heap";
-  EXPECT_THAT(Refusal(request, "folded"), HasSubstr("cpu, off_cpu or waiting"));
+  EXPECT_THAT(Refusal(request, "folded"), HasSubstr("cpu, off_cpu, waiting, python"));
   request.kind = "waiting";
   EXPECT_THAT(Refusal(request, "pprof"), HasSubstr("leave --kind out"));
   EXPECT_THAT(Refusal(request, "perfeto"), HasSubstr("did you mean 'perfetto'"));

@@ -129,15 +129,17 @@ TEST_F(Stacks, PprofHasTimesAndBytesByStageOperatorAndFunction) {
   EXPECT_EQ(profile.texts[0], "");
   EXPECT_THAT(profile.types,
               ElementsAre("cpu nanoseconds", "off_cpu nanoseconds", "waiting nanoseconds",
-                          "bytes_in bytes", "bytes_out bytes"));
+                          "python nanoseconds", "bytes_in bytes", "bytes_out bytes"));
   const std::string decompress = "stage decode;operator decompress";
   EXPECT_THAT(profile.samples.at(decompress + ";main;Work;ZSTD_decompress"),
-              ElementsAre(60 * kMs, 0, 0, 0, 0));
+              ElementsAre(60 * kMs, 0, 0, 0, 0, 0));
   EXPECT_THAT(profile.samples.at(decompress + ";[storage];main;Work;pread"),
-              ElementsAre(0, 80 * kMs, 0, 0, 0));
+              ElementsAre(0, 80 * kMs, 0, 0, 0, 0));
   EXPECT_THAT(profile.samples.at("process reader;[sleep];main;Idle"),
-              ElementsAre(0, 0, 90 * kMs, 0, 0));
-  EXPECT_THAT(profile.samples.at(decompress), ElementsAre(0, 0, 0, 10'000, 20'000));
+              ElementsAre(0, 0, 90 * kMs, 0, 0, 0));
+  EXPECT_THAT(profile.samples.at("process reader;MainThread;main (t.py:4)"),
+              ElementsAre(0, 0, 0, 70 * kMs, 0, 0));
+  EXPECT_THAT(profile.samples.at(decompress), ElementsAre(0, 0, 0, 0, 10'000, 20'000));
   const auto& labels = profile.labels.at(decompress + ";main;Work;ZSTD_decompress");
   EXPECT_EQ(labels.at("stage"), "decode");
   EXPECT_EQ(labels.at("operator"), "decompress");
@@ -161,8 +163,10 @@ TEST_F(Stacks, WithoutStacksOperatorsHaveTheirTotals) {
 TEST_F(Stacks, FoldedLinesAddUpByKind) {
   Record();
   collectors::ReadStore store(path_);
-  for (const auto& [kind, lines, total] :
-       {std::tuple{"cpu", 3, 120 * kMs}, {"off_cpu", 1, 80 * kMs}, {"waiting", 1, 90 * kMs}}) {
+  for (const auto& [kind, lines, total] : {std::tuple{"cpu", 3, 120 * kMs},
+                                           {"off_cpu", 1, 80 * kMs},
+                                           {"waiting", 1, 90 * kMs},
+                                           {"python", 1, 70 * kMs}}) {
     SCOPED_TRACE(kind);
     ExportRequest request{store, 1};
     request.kind = kind;
@@ -195,7 +199,7 @@ TEST_F(Stacks, SpeedscopeProfilesPointAtTheirFrames) {
     const auto json = nlohmann::json::parse(Exported("speedscope", run));
     EXPECT_EQ(json["$schema"], "https://www.speedscope.app/file-format-schema.json");
     const auto& frames = json["shared"]["frames"];
-    ASSERT_EQ(json["profiles"].size(), 3u);
+    ASSERT_EQ(json["profiles"].size(), 4u);
     int64_t total = 0;
     for (const auto& profile : json["profiles"]) {
       EXPECT_EQ(profile["type"], "sampled");
@@ -210,7 +214,7 @@ TEST_F(Stacks, SpeedscopeProfilesPointAtTheirFrames) {
       EXPECT_EQ(profile["endValue"], sum);
       total += sum;
     }
-    EXPECT_EQ(total, (60 + 40 + 20 + 80 + 90) * kMs);
+    EXPECT_EQ(total, (60 + 40 + 20 + 80 + 90 + 70) * kMs);
   }
 }
 
