@@ -129,16 +129,10 @@ for fuzzer in $fuzzers; do
       printf 'db = "a.db"\n[run]\nlevel = 1\nset = ["a=1"]\n' > "$work/configuration/config.toml"
       fuzz "$fuzzer" 20 configuration 4096
       ;;
-    configuration_fuzz)
-      mkdir "$work/configuration"
-      printf 'db = "a.db"\n[run]\nlevel = 1\nset = ["a=1"]\n' > "$work/configuration/config.toml"
-      fuzz "$fuzzer" 20 configuration 4096
-      ;;
     elf_symbols_fuzz)  # seeded with a small program
       mkdir "$work/elf"
       printf 'int f(int x) { return x + 1; }\nint main(int c, char** v) { (void)v; return f(c); }\n' > "$work/p.c"
       cc -O1 -o "$work/elf/program" "$work/p.c" && printf '\000' >> "$work/elf/program"
-      printf 'process 7:"python t.py";process 9:"python t.py";thread (9): Main;main (t.py:4) 12\n\006' > "$work/elf/py_spy"
       printf 'process 7:"python t.py";process 9:"python t.py";thread (9): Main;main (t.py:4) 12\n\006' > "$work/elf/py_spy"
       fuzz "$fuzzer" 5 elf 65536
       ;;
