@@ -38,6 +38,11 @@ std::optional<uint32_t> RingBytesLimit() {
                          "a power of two from 4096 to 1073741824");
 }
 
+bool PlainPrograms() {
+  const char* variable = std::getenv("HEADRACE_BPF_PLAIN");
+  return variable && *variable;
+}
+
 void CheckLimits() {
   MapEntriesLimit();
   RingBytesLimit();

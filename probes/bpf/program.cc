@@ -93,6 +93,25 @@ bool HasTracepoint(std::string_view name) {
   return KernelTypes() && btf__find_by_name_kind(KernelTypes(), type.c_str(), BTF_KIND_TYPEDEF) > 0;
 }
 
+bool HasLoopHelper() {
+  static const bool has = [] {
+    const btf* types = KernelTypes();
+    const int id = types ? btf__find_by_name_kind(types, "bpf_func_id", BTF_KIND_ENUM) : 0;
+    if (id <= 0) return false;
+    const btf_type* helpers = btf__type_by_id(types, static_cast<uint32_t>(id));
+    const struct btf_enum* entries = ::btf_enum(helpers);
+    return std::any_of(entries, entries + btf_vlen(helpers), [&](const struct btf_enum& entry) {
+      return std::string_view(btf__name_by_offset(types, entry.name_off)) == "BPF_FUNC_loop";
+    });
+  }();
+  return has && !PlainPrograms();
+}
+
+// What is loaded here of the program of that name.
+std::span<const unsigned char> ObjectOf(const std::string& name) {
+  return Objects().find(HasLoopHelper() ? name + "_loop" : name)->second;
+}
+
 // The hook of "tp_btf/sched_switch" is "sched_switch"; "" for other sections.
 std::string_view TracepointOf(const bpf_program* program) {
   const std::string_view section = bpf_program__section_name(program);
@@ -380,7 +399,7 @@ struct Program::Shared {
 
   // Loads it; an errno on failure.
   int Load() {
-    const auto bytes = Objects().find("follow")->second;
+    const auto bytes = ObjectOf("follow");
     LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "hr_follow");
     object = bpf_object__open_mem(bytes.data(), bytes.size(), &options);
     if (!object) return errno;
@@ -537,7 +556,7 @@ Availability Program::Load(const Host& host, const Target& target) {
   }
   shared_->Follow(target, true);
 
-  const auto bytes = Objects().find(name_)->second;
+  const auto bytes = ObjectOf(name_);
   const std::string label = "hr_" + name_;
   LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = label.c_str());
   auto opened = std::make_unique<Object>();

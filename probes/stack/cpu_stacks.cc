@@ -23,6 +23,7 @@ Availability CpuStacks::Start(const Host& host, const Target& target) {
   target_ = &target;
   if (frequency_ == 0) frequency_ = target.deep ? 199 : 49;
   folder_ = std::make_unique<StackFolder>(host, "cpu");
+  folder_->symboliser().ExpectKernel();
   program_ = std::make_unique<StackProgram>("cpu_stack", WithPeriod(options_, frequency_));
   Availability found = program_->Load(host, target);
   if (found.usable()) {

@@ -23,6 +23,7 @@ Availability OffCpuStacks::Start(const Host& host, const Target& target) {
   target_ = &target;
   folder_ = std::make_unique<StackFolder>(host, "off_cpu");
   options_.with_kernel = target.deep;  // where in the kernel: costs as much again as the rest
+  if (options_.with_kernel) folder_->symboliser().ExpectKernel();
   options_.ring_bytes = std::min(options_.ring_bytes, 1u << 20);  // one copy a stack, not a period
   program_ = std::make_unique<StackProgram>("off_cpu_stack", options_);
   const Availability found = program_->Load(host, target);

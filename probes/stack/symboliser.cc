@@ -136,8 +136,11 @@ std::string ReadableName(const std::string& text, size_t max_bytes) {
   return Printable(name, max_bytes);
 }
 
-Symboliser::Symboliser(const Host& host) : host_(host) {
-  kernel_to_come_ = std::async(std::launch::async, [host] {
+Symboliser::Symboliser(const Host& host) : host_(host) {}
+
+void Symboliser::ExpectKernel() {
+  if (kernel_ || kernel_to_come_.valid()) return;
+  kernel_to_come_ = std::async(std::launch::async, [host = host_] {
     return SymbolList::FromKallsyms(host.Read("/proc/kallsyms", 64 << 20).value_or(""));
   });
 }
@@ -319,7 +322,10 @@ const std::string& Symboliser::Name(int64_t pid, uint64_t address) {
 }
 
 const std::string& Symboliser::KernelName(uint64_t address) {
-  if (!kernel_) kernel_ = kernel_to_come_.get();
+  if (!kernel_) {
+    ExpectKernel();
+    kernel_ = kernel_to_come_.get();
+  }
   if (kernel_names_.size() >= kMaxNamesKept) kernel_names_.clear();
   const auto [it, added] = kernel_names_.try_emplace(address);
   if (added) {

@@ -45,6 +45,9 @@ class Symboliser {
 
   // The name of the code at a user address; for a return address pass the address - 1.
   const std::string& Name(int64_t pid, uint64_t address);
+  // Begins to read the kernel's names, which takes some 60 ms of another thread. Without it they
+  // are read when the first is asked for, and that waits.
+  void ExpectKernel();
   // Marks kernel functions with "_[k]".
   const std::string& KernelName(uint64_t address);
   // True if a stack that ends with `address` begins where a thread or process begins.

@@ -61,6 +61,7 @@ Availability ThreadStacks::Start(const Host& host, const Target& target) {
   host_ = &host;
   target_ = &target;
   folder_ = std::make_unique<StackFolder>(host, "cpu");
+  if (with_kernel_) folder_->symboliser().ExpectKernel();
   Follow();
   return Availability::Degraded(
       "stacks carry no operator: without BPF the thread's operator cannot be read at the instant "

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "probes/bpf/limits.h"
+#include "probes/bpf/objects.h"
 #include "probes/bpf/program.h"
 
 namespace headrace::probes::bpf {
@@ -37,6 +38,25 @@ TEST(BpfProgram, TheSmallestProgramLoadsOrSaysWhyNot) {
     EXPECT_NE(available.fix, "");
     GTEST_SKIP() << "no BPF here: " << available.reason;
   }
+}
+
+TEST(BpfProgram, WhatKernelsWithoutLoopsGetLoadsToo) {
+  const Host host;
+  if (const Availability here = CheckBpf(host); !here.usable()) {
+    GTEST_SKIP() << "no BPF here: " << here.reason;
+  }
+  setenv("HEADRACE_BPF_PLAIN", "1", 1);
+  for (const auto& [object, bytes] : Objects()) {
+    if (object.ends_with("_loop")) continue;
+    EXPECT_EQ(Objects().count(object + "_loop"), 1u) << object;
+    if (object == "counters") continue;  // its caller gives it events
+    Program program(object);
+    const Availability loaded = program.Load(host, Target());
+    // Whose probe chooses among hooks lacks some of them here.
+    const bool lacks_hook = loaded.reason.find("has no tracepoint") != std::string::npos;
+    EXPECT_TRUE(loaded.usable() || lacks_hook) << object << ": " << loaded.reason;
+  }
+  unsetenv("HEADRACE_BPF_PLAIN");
 }
 
 // What CheckLimits says while `variable` has the value; "" if it is content.
