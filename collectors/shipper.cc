@@ -109,6 +109,7 @@ Shipper::Shipper(ShipperOptions options)
   }
   ReadProbes(0);
   sink_.MarkStart();
+  TryAttach();  // what accounts that are there already have counted is not part of it
 }
 
 Shipper::~Shipper() {

@@ -26,7 +26,7 @@ constexpr double kSlowRank = 1.3;
 constexpr double kThrottledShare = 0.10;
 constexpr double kContended = 0.25;  // of the CPU need of a stage: waiting for a core
 constexpr double kBusyMachine = 0.92;
-constexpr double kBlockedReads = 0.5;  // of what the reading stage does
+constexpr double kMostlyBlocked = 0.5;  // of what a stage does
 constexpr double kDispatcherLate = 0.10;
 
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
@@ -45,7 +45,7 @@ void FindBusiest(const WorkerSums& sum, const Member& member, WorkerFigures* fig
     figures->busiest_stage = s < member.stages.size() ? member.stages[s] : "";
     const double need = stage.on_cpu + stage.runnable;
     figures->blocked = stage.split_known ? std::max(0.0, 1 - Ratio(need, stage.busy)) : 0;
-    figures->reads_limit = stage.reads && figures->blocked > kBlockedReads;
+    figures->reads_limit = stage.reads && figures->blocked > kMostlyBlocked;
     figures->runnable.reset();
     if (stage.split_known) figures->runnable = Ratio(stage.runnable, need);
   }
@@ -247,6 +247,8 @@ class Judge {
       all += one.serving_s;
       if (one.reads_limit) reads += one.serving_s;
       if (one.throttled.value_or(0) > kThrottledShare) throttled += one.serving_s;
+      // Whatever others do with the cores: a stage that mostly waits for something else has enough.
+      if (one.blocked > kMostlyBlocked) continue;
       if (one.runnable.value_or(0) > kContended) contended += one.serving_s;
       if (MachineIsBusy(one.member)) machine += one.serving_s;
     }

@@ -109,6 +109,8 @@ Error StoreError(sqlite3* handle, int code, const std::string& path, std::string
                      "free space, use --db elsewhere, or see 'ulimit -f'");
       }
       return Error(ExitCode::kFailure, "input or output failed: " + message, path);
+    case SQLITE_CONSTRAINT:
+      return Error(ExitCode::kBadData, "does not fit what the database holds: " + message, path);
     case SQLITE_INTERRUPT:
       return Error(ExitCode::kBadData, "reading it takes too long: it is damaged, or was made so",
                    path);
