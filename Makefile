@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 TEST_JOBS ?= 3
 CTEST_ARGS ?=
 
-.PHONY: all setup build package wheel demo test test-asan test-tsan fuzz test-pmu test-web format-web bench bench-peers ladder validate install clean format
+.PHONY: all setup build package wheel docs demo test test-asan test-tsan fuzz test-pmu test-web format-web bench bench-peers ladder validate install clean format
 
 all: build
 
@@ -95,6 +95,10 @@ wheel: setup
 	@rm -f build-configure.log
 	@cmake --build --preset release -j $(JOBS) --target headrace_portable headrace_account_portable
 	@python3 packaging/wheel/make_wheel.py build/packaging/portable/bin dist
+
+# The documents as a site, with mkdocs-material from PyPI, in build/site.
+docs:
+	@sh scripts/docs.sh build
 
 install: build
 	@cmake --install build

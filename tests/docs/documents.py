@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Checks what the documents say against the tree, without running anything: documents.py [CHECK...]
+
+  links      every relative link leads to a file, and its anchor to a heading of that file
+  messages   every message that docs/troubleshooting.md quotes is in the source
+  tutorial   the program in docs/tutorial.md is docs/examples/tutorial.py
+  glossary   the glossary is in order and defines no word twice
+  site       mkdocs.yml lists every document once, in the order of docs/index.md
+
+Prints what is wrong, one line each, and ends with 1. tests/docs/documents_test.py checks that it finds what it should.
+"""
+import pathlib
+import re
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def without_code(text):
+    """The text with code blocks and code in lines blanked."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"`[^`\n]*`", "", text)
+
+
+def anchors(text):
+    """The anchors of a document's headings, as GitHub and mkdocs make them."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    found = set()
+    for heading in re.findall(r"^#+ +(.*)$", text, re.MULTILINE):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        anchor = re.sub(r"[^\w\- ]", "", words).strip().replace(" ", "-")
+        number, name = 0, anchor
+        while name in found:
+            number += 1
+            name = f"{anchor}-{number}"
+        found.add(name)
+    return found
+
+
+def links(source):
+    for document in [*sorted(source.glob("*.md")), *sorted(source.glob("docs/*.md"))]:
+        text = document.read_text(encoding="utf-8")
+        for target in re.findall(r"\]\((?![a-z]+:)([^)\s]+)\)", without_code(text)):
+            path, _, anchor = target.partition("#")
+            place = document if not path else (document.parent / path).resolve()
+            if not place.exists():
+                yield f"{document.relative_to(source)}: there is no {path}"
+            elif anchor and place.suffix == ".md" and anchor not in anchors(place.read_text(encoding="utf-8")):
+                yield f"{document.relative_to(source)}: {place.name} has no heading for #{anchor}"
+
+
+def literals(source):
+    """All strings of the source, those written one after the other joined, one per line."""
+    texts = []
+    for folder in ("analysis", "base", "cli", "collectors", "dashboards", "experiments", "probes", "reader", "workloads"):
+        for file in sorted((source / folder).rglob("*")):
+            if file.suffix in (".cc", ".h", ".def", ".inc", ".py") and file.is_file():
+                code = file.read_text(encoding="utf-8")
+                code = re.sub(r'"\s*f?"', "", code)
+                texts += re.findall(r'"((?:[^"\\\n]|\\.)*)"', code)
+    return "\n".join(texts)
+
+
+def in_source(message, text):
+    """Whether a quoted message is in the source: each of its parts in one string. An error is put together of place, fact and what to do,
+    by ": " and "; "; the dots stand for what is filled in."""
+    return all(part.strip() in text for part in re.split(r"…|[:;] ", message))
+
+
+def messages(source, quoted=None):
+    text = literals(source)
+    if quoted is None:
+        quoted = re.findall(r"^### `(.*)`$", (source / "docs/troubleshooting.md").read_text(encoding="utf-8"), re.MULTILINE)
+        if len(quoted) < 20:
+            yield f"docs/troubleshooting.md: {len(quoted)} messages found; headings are ### `message`"
+    for message in quoted:
+        if message != "is not a supported wheel on this platform" and not in_source(message, text):  # pip's own
+            yield f"docs/troubleshooting.md: no string of the source has: {message}"
+
+
+def tutorial(source):
+    program = (source / "docs/examples/tutorial.py").read_text(encoding="utf-8").strip()
+    blocks = re.findall(r"^```python\n(.*?)^```", (source / "docs/tutorial.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    if program not in (block.strip() for block in blocks):
+        yield "docs/tutorial.md: its program is not docs/examples/tutorial.py"
+
+
+def glossary(source):
+    words = re.findall(r"^\| ([^|]+) \| ", (source / "docs/concepts.md").read_text(encoding="utf-8").split("## Glossary")[1], re.MULTILINE)
+    words = [word for word in words if word not in ("word", "---")]
+    if len(words) < 20:
+        yield f"docs/concepts.md: {len(words)} words found in the glossary"
+    for before, after in zip(words, words[1:]):
+        if after.lower() <= before.lower():
+            yield f"docs/concepts.md: '{after}' stands after '{before}'"
+
+
+def site(source):
+    listed = re.findall(r"(\S+\.md)$", (source / "packaging/docs/mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    there = {document.name for document in source.glob("docs/*.md")}
+    for name in sorted(there - set(listed)):
+        yield f"packaging/docs/mkdocs.yml lacks {name}"
+    for name in sorted(set(listed) - there):
+        yield f"packaging/docs/mkdocs.yml lists {name}, which is not there"
+    if len(listed) != len(set(listed)):
+        yield "packaging/docs/mkdocs.yml lists a document twice"
+
+
+CHECKS = {"links": links, "messages": messages, "tutorial": tutorial, "glossary": glossary, "site": site}
+
+
+def main(names):
+    unknown = [name for name in names if name not in CHECKS]
+    if unknown:
+        sys.exit(f"documents.py: no check {unknown[0]}; there are {', '.join(CHECKS)}")
+    wrong = [line for name in names or CHECKS for line in CHECKS[name](SOURCE)]
+    print("\n".join(wrong) if wrong else "the documents are right")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

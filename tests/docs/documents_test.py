@@ -1,0 +1,57 @@
+"""tests/docs/documents.py: each of its checks finds what it is for."""
+import pathlib
+import tempfile
+import unittest
+
+import documents
+
+
+class Documents(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.source = pathlib.Path(self.folder.name)
+        for folder in ("docs/examples", "cli", "packaging/docs"):
+            (self.source / folder).mkdir(parents=True)
+
+    def write(self, name, text):
+        (self.source / name).write_text(text, encoding="utf-8")
+
+    def test_links_to_files_and_headings(self):
+        self.write("docs/a.md", "# A b: c\n[x](b.md) [y](#a-b-c) [z](b.md#two-1) `[no](gone.md)`\n```\n[no](gone.md)\n```\n")
+        self.write("docs/b.md", "# One\n## Two\n## Two\n```\n# no heading\n```\n")
+        self.assertEqual(list(documents.links(self.source)), [])
+        self.write("README.md", "[x](docs/gone.md) [y](docs/b.md#no-heading) [z](https://example.org/gone.md)")
+        self.assertEqual(list(documents.links(self.source)),
+                         ["README.md: there is no docs/gone.md", "README.md: b.md has no heading for #no-heading"])
+
+    def test_a_message_is_in_one_string_of_the_source(self):
+        self.write("cli/a.cc", 'throw Error(kCode, fmt::format("no process {}", pid), {}, "look it "\n    "up");\n')
+        self.assertEqual(list(documents.messages(self.source, ["no process …; look it up"])), [])
+        self.assertEqual(len(list(documents.messages(self.source, ["no process …; look up"]))), 1)
+
+    def test_the_tutorials_program(self):
+        self.write("docs/examples/tutorial.py", "print(1)\n")
+        self.write("docs/tutorial.md", "```python\nprint(1)\n```\n")
+        self.assertEqual(list(documents.tutorial(self.source)), [])
+        self.write("docs/tutorial.md", "```python\nprint(2)\n```\n")
+        self.assertEqual(len(list(documents.tutorial(self.source))), 1)
+
+    def test_the_glossarys_order(self):
+        words = [f"w{number:02}" for number in range(30)]
+        rows = lambda some: "## Glossary\n" + "".join(f"| {word} | means |\n" for word in some)  # noqa: E731
+        self.write("docs/concepts.md", rows(words))
+        self.assertEqual(list(documents.glossary(self.source)), [])
+        self.write("docs/concepts.md", rows([*words, "w29", "a"]))
+        self.assertEqual(len(list(documents.glossary(self.source))), 2)
+
+    def test_the_sites_list(self):
+        self.write("docs/a.md", "# A\n")
+        self.write("packaging/docs/mkdocs.yml", "nav:\n  - Home: a.md\n")
+        self.assertEqual(list(documents.site(self.source)), [])
+        self.write("docs/b.md", "# B\n")
+        self.write("packaging/docs/mkdocs.yml", "nav:\n  - a.md\n  - a.md\n  - c.md\n")
+        self.assertEqual(len(list(documents.site(self.source))), 3)
+
+
+unittest.main()
