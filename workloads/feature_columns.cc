@@ -1,7 +1,10 @@
 #include "workloads/feature_columns.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <utility>
 
 namespace headrace::workloads {
 namespace {
@@ -13,6 +16,36 @@ constexpr uint64_t kSmallIds = 16'384, kMediumIds = 100'000'000, kLargeIds = 500
 constexpr double kLongestScale = 4;
 constexpr double kMostOwed = 1.5;      // a feature makes up for others by at most this factor
 constexpr double kLongestList = 8191;  // half of the small ids, which the keys of a map must share
+
+// Rows by the 4096 draws that they may have.
+class RowsByDraw {
+ public:
+  void Add(uint32_t draw, uint32_t rows) {
+    rows_[draw] += rows;
+    drawn_[draw / 64] |= uint64_t{1} << draw % 64;
+  }
+  // Takes draws from the lowest while the rows come closer to `wanted`; the draws below the one
+  // returned, and their rows. Draws without rows are taken until there are enough.
+  std::pair<uint32_t, double> Fill(double wanted) const {
+    double present = 0;
+    uint32_t below = 0;
+    for (uint32_t word = 0; word < drawn_.size(); ++word) {
+      for (uint64_t left = drawn_[word]; left != 0; left &= left - 1) {
+        const uint32_t draw = word * 64 + static_cast<uint32_t>(std::countr_zero(left));
+        if (present > wanted) return {below, present};
+        if (present + rows_[draw] / 2.0 > wanted) return {draw, present};
+        present += rows_[draw];
+        below = draw + 1;
+      }
+    }
+    return {present > wanted ? below : kDraws, present};
+  }
+
+ private:
+  static constexpr uint32_t kDraws = 4096;
+  std::array<uint32_t, kDraws> rows_{};
+  std::array<uint64_t, kDraws / 64> drawn_{};
+};
 
 }  // namespace
 
@@ -71,14 +104,12 @@ std::vector<FeatureColumns::Segment> FeatureColumns::Segments(const SessionRows&
 
 void FeatureColumns::StartPartition(const SessionRows& partition, Owed* owed) {
   std::vector<Segment> segments = Segments(partition);
-  std::vector<uint32_t> rows_by_draw(4096, 0);
-  for (const Segment& segment : segments) rows_by_draw[segment.value_key >> 52] += segment.rows;
+  RowsByDraw rows_by_draw;
+  for (const Segment& segment : segments)
+    rows_by_draw.Add(static_cast<uint32_t>(segment.value_key >> 52), segment.rows);
   const auto all_rows = static_cast<double>(partition.rows.size());
   const double wanted = std::clamp(feature_.coverage * all_rows + owed->rows, 0.0, all_rows);
-  double present = 0;
-  uint32_t below = 0;
-  while (below < 4096 && present + rows_by_draw[below] / 2.0 <= wanted)
-    present += rows_by_draw[below++];
+  const auto [below, present] = rows_by_draw.Fill(wanted);
   correction_.present_below = below;
   owed->rows += feature_.coverage * all_rows - present;
   if (feature_.kind == FeatureKind::kDense) return;

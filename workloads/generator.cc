@@ -62,7 +62,7 @@ class TableWriter {
         progress_(static_cast<double>(first + row) / static_cast<double>(spec_.rows),
                   fmt::format("{} of {} rows", first + row, spec_.rows));
     }
-    dwrf::WrittenFile written = writer.Close();
+    dwrf::WrittenFile written = writer.Close(false);  // the folder is synced as a whole
     codec_ = written.layout.compression;
     return written;
   }

@@ -378,7 +378,7 @@ RewrittenTable RewriteTable(const std::string& source, const std::string& folder
     } else {
       rewriter.CopyClustered(options.cluster);
     }
-    const dwrf::WrittenFile written = writer.Close();
+    const dwrf::WrittenFile written = writer.Close(false);  // the folder is synced as a whole
     rows_before += written.rows;
     ++result.files;
     result.rows += written.rows;

@@ -16,7 +16,7 @@ constexpr double kSizeSigma = 0.9;
 // Each session has one row, and a share of the others as large as its draw: cumulative rounding
 // makes the sum exact.
 std::vector<uint32_t> SessionSizes(uint64_t num_rows, uint64_t num_sessions, uint64_t key) {
-  const std::vector<double> table = LogNormalTable(kSizeSigma);
+  static const std::vector<double> table = LogNormalTable(kSizeSigma);
   double total = 0;
   for (uint64_t i = 0; i < num_sessions; ++i) total += table[Mix(key, i) >> 52];
   const auto extra = static_cast<double>(num_rows - num_sessions);

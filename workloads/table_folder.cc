@@ -1,6 +1,10 @@
 #include "workloads/table_folder.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
 #include "base/error.h"
@@ -15,6 +19,26 @@ namespace fs = std::filesystem;
 bool IsTableFile(const std::string& name) {
   return name == "table.json" || name == "pipeline.toml" ||
          (name.starts_with("part-") && name.ends_with(".dwrf"));
+}
+
+void SyncPath(const fs::path& path, int (*sync)(int)) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw ErrnoError(errno, "open, to sync", path.string());
+  const int error = sync(fd) == 0 ? 0 : errno;
+  close(fd);
+  if (error != 0 && error != EINVAL && error != EROFS)
+    throw ErrnoError(error, "sync", path.string());
+}
+
+// A file that is synced by itself takes a millisecond or more of the disk; all that others have
+// written may take longer than a few files, and not than thousands.
+void SyncFilesOf(const fs::path& folder) {
+  constexpr size_t kMostSynced = 32;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+  if (files.size() > kMostSynced) return SyncPath(folder, syncfs);
+  for (const fs::path& file : files) SyncPath(file, fsync);
+  SyncPath(folder, fsync);
 }
 
 }  // namespace
@@ -44,10 +68,11 @@ TableFolder::~TableFolder() {
 void TableFolder::WriteText(const std::string& name, const std::string& text) const {
   AtomicFile file((temporary_ / name).string(), true);
   file.Write(text);
-  file.Commit();
+  file.Commit(false);
 }
 
 void TableFolder::Publish() {
+  SyncFilesOf(temporary_);
   std::error_code error;
   if (fs::exists(target_) && fs::is_empty(target_)) fs::remove(target_, error);
   if (!fs::exists(target_)) {

@@ -275,7 +275,7 @@ void FileWriter::State::FillEncryption(std::vector<proto::ColumnStatistics> secr
   }
 }
 
-WrittenFile FileWriter::Close() {
+WrittenFile FileWriter::Close(bool sync) {
   EndStripe();
   State& s = *state_;
   s.FillFooter(&s.footer);
@@ -300,7 +300,7 @@ WrittenFile FileWriter::Close() {
   s.layout.rows = s.rows;
   WrittenFile written{s.output->size(), s.rows, s.statistics[0].raw_bytes,
                       static_cast<uint32_t>(s.footer.stripes_size()), std::move(s.layout)};
-  s.output->Commit();
+  s.output->Commit(sync);
   s.output.reset();
   return written;
 }
