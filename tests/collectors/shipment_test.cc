@@ -129,7 +129,7 @@ TEST_F(Store, AShipmentThatComesAgainCountsOnce) {
   EXPECT_EQ(Row("SELECT steps_count FROM step_summary ORDER BY run_id"), "8\n2");
   EXPECT_EQ(Row("SELECT last_value FROM host_summary WHERE metric = 'process_cpu_ns' ORDER BY "
                 "run_id"),
-            "1600000000.0\n400000000.0");
+            "1.6e+09\n4e+08");
   EXPECT_EQ(Row("SELECT state, left_rows_count FROM job_summary"), "complete|0");
   EXPECT_EQ(Row("SELECT role, COUNT(*) FROM member_summary GROUP BY role ORDER BY role"),
             "dispatcher|2\nworker|2");
