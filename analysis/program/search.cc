@@ -128,6 +128,22 @@ int Search::Places(size_t s) const {
   return waits ? std::max(places, kOrderedPlaces * plan_.parallelism[s]) : places;
 }
 
+// Gives up places of the longest queue, one half at a time, until the memory is enough: more
+// threads may be worth more than a long queue.
+bool Search::MakeFit(Settings* settings) const {
+  while (!fits_(*settings)) {
+    int* longest = nullptr;
+    for (size_t s = 0; s < settings->queue_capacity.size(); ++s) {
+      if (model_.stages()[s].on_consumer) continue;
+      int& places = settings->queue_capacity[s];
+      if (!longest || places > *longest) longest = &places;
+    }
+    if (!longest || *longest < 2) return false;
+    *longest /= 2;
+  }
+  return true;
+}
+
 // Those of one stage, with the rate that its threads allow.
 void Search::AddSteps(size_t s, std::vector<std::pair<double, Settings>>* steps) const {
   if (model_.stages()[s].stays_on_consumer) return;
@@ -138,7 +154,7 @@ void Search::AddSteps(size_t s, std::vector<std::pair<double, Settings>>* steps)
   for (const int other : {threads + std::max(1, threads / 4), 2 * threads, threads / 2}) {
     Settings step = plan_;
     step.parallelism[s] = std::clamp(other, 1, std::max(threads, most_[s]));
-    if (step.parallelism[s] != threads && fits_(step)) steps->emplace_back(bound, step);
+    if (step.parallelism[s] != threads && MakeFit(&step)) steps->emplace_back(bound, step);
   }
   if (model_.stages()[s].on_consumer) return;
   const int most = std::max(model_.ordered() ? kOrderedPlaces * 2 * threads : 0, kMaxCapacity);
@@ -166,7 +182,7 @@ std::vector<Settings> Search::Steps() const {
   std::stable_sort(steps.begin(), steps.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Settings> result;
-  if (fits_(wider)) result.push_back(std::move(wider));
+  if (MakeFit(&wider)) result.push_back(std::move(wider));
   if (fits_(deeper)) result.push_back(std::move(deeper));
   for (size_t i = 0; i < std::min(steps.size(), kMostSteps); ++i) {
     result.push_back(std::move(steps[i].second));

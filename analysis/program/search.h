@@ -38,6 +38,7 @@ class Search {
   void Climb();
   double RateOver(const Settings& settings, double floor) const;
   int Places(size_t s) const;
+  bool MakeFit(Settings* settings) const;
   void AddSteps(size_t s, std::vector<std::pair<double, Settings>>* steps) const;
   std::vector<Settings> Steps() const;
 

@@ -536,6 +536,29 @@ std::vector<SolveTrial> TrySolving(uint64_t seed) {
   return trials;
 }
 
+namespace {
+
+// What we choose and what is best: the predicted rate beside that of a long play.
+std::string ShowChoices(const World& world, const analysis::RunView& run,
+                        const analysis::PipelineModel& model, uint64_t seed) {
+  const analysis::Predictor predictor(model);
+  const Best best = FindBest(world, seed + kTruthSeed);
+  std::string text;
+  for (const auto& [name, choice] :
+       {std::pair{"chosen", Ours().choose(run, {}, {})}, std::pair{"best", best.choice}}) {
+    analysis::Settings settings = model.current();
+    settings.parallelism = choice.threads;
+    settings.queue_capacity = choice.queues;
+    settings.order_window = choice.window.value_or(settings.order_window);
+    text += fmt::format("  {} {}: predicted {:.2f}, played {:.2f}\n", name, TextOf(choice),
+                        predictor.Rate({settings, {}}),
+                        LongRate(With(world, choice), seed + kTruthSeed));
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string Show(uint64_t seed, bool small) {
   const Planted planted = Generate(seed, small);
   const World& world = planted.world;
@@ -583,6 +606,7 @@ std::string Show(uint64_t seed, bool small) {
       if (worth.limit.name == gain.row) text += fmt::format(" (said {:+.1f})", 100 * worth.gain);
     }
   }
+  if (small) text += ShowChoices(world, run, model, seed);
   return text + "\n";
 }
 

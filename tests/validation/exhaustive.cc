@@ -14,6 +14,8 @@ World With(const World& world, const Choice& choice) {
   for (size_t s = 0; s < changed.stations.size(); ++s) {
     changed.stations[s].threads = choice.threads[s];
     changed.stations[s].queue = choice.queues[s];
+    if (choice.window && changed.stations[s].window > 0)
+      changed.stations[s].window = *choice.window;
   }
   return changed;
 }
@@ -28,7 +30,8 @@ Choice SettingsOf(const World& world) {
 }
 
 std::string TextOf(const Choice& choice) {
-  return fmt::format("{}/{}", fmt::join(choice.threads, ","), fmt::join(choice.queues, ","));
+  return fmt::format("{}/{}{}", fmt::join(choice.threads, ","), fmt::join(choice.queues, ","),
+                     choice.window ? fmt::format("/{}", *choice.window) : "");
 }
 
 bool Fits(const World& world) { return MemoryOf(world) <= world.memory_bytes * (1 + 1e-9); }

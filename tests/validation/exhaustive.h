@@ -16,7 +16,7 @@ inline constexpr uint64_t kTruthSeed = 900001;
 
 World With(const World& world, const Choice& choice);
 Choice SettingsOf(const World& world);
-std::string TextOf(const Choice& choice);  // "2,3,1/4,4,16": threads, queues
+std::string TextOf(const Choice& choice);  // "2,3,1/4,4,16": threads, queues; then a changed window
 bool Fits(const World& world);             // its memory
 // Batches per second, of several plays, as one of a heavy-tailed World says little.
 double LongRate(const World& world, uint64_t seed);

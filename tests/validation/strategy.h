@@ -5,6 +5,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace headrace::validation {
 struct Choice {
   std::vector<int> threads;
   std::vector<int> queues;
+  std::optional<int> window;  // how far threads may be ahead of the order; nothing: as recorded
   bool operator==(const Choice&) const = default;
 };
 

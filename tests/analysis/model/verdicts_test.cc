@@ -196,6 +196,20 @@ TEST(Allocate, StaysWithinItsMemory) {
   }
 }
 
+// What fits as it is leaves no room for a thread, unless a long queue is shortened.
+TEST(Allocate, ALongQueueGivesItsMemoryToThreads) {
+  SimulatedPipeline pipeline = Chain({0.001, 0.006}, 0.001);
+  for (SimulatedStage& stage : pipeline.stages) stage.queue_capacity = 24;
+  const PipelineModel model(Record(pipeline, 8, 1));
+  Budget now;
+  // 64 KiB an element: two queues, an element in work at each stage and at the trainer.
+  now.memory_bytes = (24 + 24 + 2 + 1) * 65536;
+  const Allocation plan = Allocate(model, now);
+  EXPECT_GT(plan.settings.parallelism[1], 2);
+  EXPECT_GT(plan.predicted, 2 * plan.now);
+  EXPECT_LE(*plan.memory_bytes, static_cast<double>(*now.memory_bytes));
+}
+
 // An account inside an operator of the first stage, as kinds of transforms have one, completes
 // many times a batch.
 TEST(Model, AccountsInsideAnOperatorAreNoFirings) {

@@ -15,6 +15,9 @@ Strategy Ours() {
               const analysis::Allocation plan = analysis::Allocate(model, budget);
               choice.threads = plan.settings.parallelism;
               choice.queues = plan.settings.queue_capacity;
+              if (plan.settings.order_window != model.current().order_window) {
+                choice.window = plan.settings.order_window;
+              }
             } catch (const Error& error) {  // no statement: leaves it as it is
               if (error.code() != ExitCode::kInconclusive) throw;
             }
