@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the trials of docs/accuracy.md in a build, JOBS seeds ranges at a time, and the page.
+# Makes the trials of docs/accuracy.md and docs/accuracy-real.md in a build, JOBS ranges of seeds at a time, and the pages.
 # usage: validate.sh BUILD_FOLDER [JOBS [SHARE [REAL [RULES]]]]   SHARE: 1 = all pipelines, 0.1 = a tenth of them
 #   REAL: how many pipelines really run, one after the other (half a minute each, on a machine that does nothing else)
 #   RULES: how many pipelines of a kind each rule is switched off for (60; an hour on two cores)
@@ -59,4 +59,7 @@ if [ "$real" -gt 0 ]; then
   python3 "$folder/../tests/abroad/abroad.py" "$build/headrace" --tsv "$out/abroad.tsv" || true
 fi
 "$build/accuracy" gates "$out"/*.tsv
+HEADRACE_VALIDATED="$(date -u +%F) of $(git -C "$folder" describe --always --dirty 2> /dev/null || echo 'an unknown commit')"
+export HEADRACE_VALIDATED
 "$build/accuracy" render "$out"/*.tsv > "$out/accuracy.md"
+[ "$real" -eq 0 ] || "$build/accuracy" render-real "$out"/*.tsv > "$out/accuracy-real.md"

@@ -3,7 +3,9 @@
 //                                                  lines of the trials of those seeds, to stdout
 //   accuracy parts DATABASE A,A,... B,B,...        what carries the change from runs A to runs B: a
 //                                                  line of the whole change, then one a part
-//   accuracy render FILE... > docs/accuracy.md     the page of the trials in those files
+//   accuracy render FILE... > docs/accuracy.md     the page of the simulated trials in those files
+//   accuracy render-real FILE...                   the page of pipelines that really ran
+//     $HEADRACE_VALIDATED: when and of which commit, for both
 //   accuracy gates [--strict] FILE...              the gates alone, as text; --strict: exit 1 where
 //                                                  one is missed, or a family has no trial
 //   accuracy rules                                the rules that can be off, a line each
@@ -153,7 +155,7 @@ int Main(int argc, char** argv) {
       return static_cast<int>(error.code());
     }
   }
-  if (part == "render" || part == "gates") {
+  if (part == "render" || part == "render-real" || part == "gates") {
     std::vector<Ablation> ablations;
     Trials trials;
     Tunings tunings;
@@ -170,8 +172,14 @@ int Main(int argc, char** argv) {
           fmt::print(stderr, "{}: not a trial: {}\n", argv[i], line);
       }
     }
+    const char* made = std::getenv("HEADRACE_VALIDATED");
     if (part == "render") {
-      fmt::print("{}{}{}", RenderPage(trials), RenderTuning(tunings), RenderAblations(ablations));
+      fmt::print("{}{}{}", RenderSimulated(trials, made ? made : ""), RenderTuning(tunings),
+                 RenderAblations(ablations));
+      return 0;
+    }
+    if (part == "render-real") {
+      fmt::print("{}", RenderReal(trials, made ? made : ""));
       return 0;
     }
     bool missed = false;

@@ -1,5 +1,7 @@
-// Gates: what the trials must show, what they show, and the page that says so (docs/accuracy.md).
+// Gates: what the trials must show, what they show, and the pages that say so (docs/accuracy.md,
+// docs/accuracy-real.md).
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,12 +22,16 @@ struct Gate {
 // Families without a trial have no gates here: see MissingFamilies.
 std::vector<Gate> Judge(const Trials& trials);
 
+// What a judgement is of: simulated pipelines, those that really run, or both.
+enum class Page : uint8_t { kSimulated, kReal, kBoth };
+
 // Families of trials that a whole judgement needs and these have none of: "predict", "real-name". A
 // gate that was not tried is not held.
-std::vector<std::string> MissingFamilies(const Trials& trials);
+std::vector<std::string> MissingFamilies(const Trials& trials, Page page = Page::kBoth);
 
-// The page.
-std::string RenderPage(const Trials& trials);
+// docs/accuracy.md and docs/accuracy-real.md. `made`: when and of which commit, "" unknown.
+std::string RenderSimulated(const Trials& trials, const std::string& made);
+std::string RenderReal(const Trials& trials, const std::string& made);
 
 double QuantileOf(std::vector<double> values, double q);
 // Lower end of Wilson's 95 % interval of a share.

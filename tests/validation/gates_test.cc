@@ -127,12 +127,13 @@ TEST(Gates, LinesAreReadAsTheyAreWritten) {
   EXPECT_EQ(trials.real_full, 1);
   ASSERT_EQ(trials.real_predictions.size() + trials.real_names.size(), 2u);
   EXPECT_EQ(Line(trials.real_names[0]), Line(name));
-  EXPECT_THAT(RenderPage(trials), Not(HasSubstr("Beside a neighbour")));
+  EXPECT_THAT(RenderReal(trials, "today"), Not(HasSubstr("Beside a neighbour")));
   EXPECT_TRUE(Parse("beside-" + Line(predict), &trials));
   EXPECT_TRUE(Parse("beside-" + Line(name), &trials));
   EXPECT_FALSE(Parse("beside-" + Line(choose), &trials));
+  EXPECT_THAT(RenderReal(trials, "today"), HasSubstr(" Made today. "));
   EXPECT_THAT(
-      RenderPage(trials),
+      RenderReal(trials, ""),
       AllOf(HasSubstr("| with nothing else on it | 1 | 5.3 % |"),
             HasSubstr("| beside a neighbour that computes | 1 | 5.3 % | 5.3 % | 100.0 % | 1 "
                       "| 100.0 % | 0.0 % | 0 of 0 |")));
@@ -143,7 +144,7 @@ TEST(Gates, LinesAreReadAsTheyAreWritten) {
   EXPECT_TRUE(Parse("applied\tundeclared limits\tquota\t0\tcores\t+8 %\t-4 %\tSLOWER", &trials));
   ASSERT_EQ(trials.applied.size(), 2u);
   EXPECT_THAT(
-      RenderPage(trials),
+      RenderReal(trials, ""),
       AllOf(HasSubstr("## Undeclared limits\n"),
             HasSubstr("| 8 MB/s | the store | read less |  |  |\n"),
             HasSubstr("| quota | **not:** cores | +8 % | -4 % | SLOWER |\n"),
