@@ -1,4 +1,4 @@
-# CPack: three Debian packages, and an archive that brings its libraries along.
+# CPack: three Debian packages, and an archive for any Linux.
 set(CPACK_PACKAGE_NAME headrace)
 set(CPACK_PACKAGE_VENDOR headrace)
 set(CPACK_PACKAGE_CONTACT "headrace maintainers <headrace@users.noreply.github.com>")
@@ -13,6 +13,7 @@ set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_CURRENT_SOURCE_DIR}/package_config.cmake)
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_SOURCE_DIR}/prepare_package.cmake)
 set(CPACK_ARCHIVE_COMPONENT_INSTALL OFF)
 set(CPACK_HEADRACE_SOURCE ${PROJECT_SOURCE_DIR})
+set(CPACK_HEADRACE_PORTABLE ${CMAKE_CURRENT_BINARY_DIR}/portable/bin)
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING IGNORE)

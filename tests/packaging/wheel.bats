@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The wheel: what is in it, and every CPython at hand. tests/packaging/clean_root.bats installs it in systems of its own.
-# HEADRACE_WHEELS is the folder with it; HEADRACE_TEST_PYTHONS names more interpreters than PATH has.
+# The wheel and the archive: what is in them, and every CPython at hand. tests/packaging/clean_root.bats installs it in systems of its own.
+# HEADRACE_WHEELS and HEADRACE_PACKAGES are the folders with them; HEADRACE_TEST_PYTHONS names more interpreters than PATH has.
 
 setup() {
   WHEEL=$(ls "$HEADRACE_WHEELS"/headrace-*.whl 2> /dev/null) || skip "no wheel here: make wheel"
@@ -24,6 +24,18 @@ setup() {
   for part in LICENSE libssl-dev.txt libcurl4-openssl-dev.txt coinor-libcbc-dev.txt libelf-dev.txt; do
     grep -q "dist-info/licenses/$part" names || { echo "no $part"; false; }
   done
+}
+
+@test "the archive runs from anywhere, and has the program of the wheel" {
+  tar -xzf "$HEADRACE_PACKAGES"/headrace-*.tar.gz
+  headrace-*/bin/headrace --version | grep -q '^headrace '
+  ls headrace-*/share/man/man1/headrace.1
+  [ ! -e headrace-*/bin/.debug ]
+  foreign=$(ldd headrace-*/bin/headrace | awk '$2 == "=>" { print $1 }' | grep -vE '^(libc|libm|libpthread|libdl|librt)\.so' || true)
+  [ -z "$foreign" ] || { echo "needs $foreign"; false; }
+  unzip -q "$WHEEL"
+  cmp headrace-*/bin/headrace headrace-*.data/scripts/headrace
+  PYTHONPATH=$(echo "$PWD"/headrace-*-linux-*/share/headrace/python) python3 -c 'import headrace._library as it; assert it.library, it.reason'
 }
 
 @test "a file that needs a library of its own is refused" {

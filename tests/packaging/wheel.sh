@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the wheel of a build, for the tests of this folder: wheel.sh BUILD. It needs Debian's mirror once.
+# Makes the wheel and the archive of a build, for the tests of this folder: wheel.sh BUILD. It needs Debian's mirror once.
 set -eu
 build=$1
 [ -e "$build/packaging/portable/prepared/libcurl.a" ] || apt-get indextargets --format x 'Created-By: Packages' 2> /dev/null | grep -q x ||
@@ -9,4 +9,7 @@ cmake --build "$build" --target headrace_portable headrace_account_portable > "$
   tail -n 40 "$build/wheel.log"
   exit 1
 }
+rm -f "$build"/packages/*.tar.gz
+(cd "$build" && cpack -G TGZ -B packages > archive.log 2>&1) || { cat "$build/archive.log"; exit 1; }
+rm -rf "$build/packages/_CPack_Packages"
 python3 "$(dirname "$0")/../../packaging/wheel/make_wheel.py" "$build/packaging/portable/bin" "$build/wheels"
