@@ -5,7 +5,7 @@ build=$1
 [ -e "$build/packaging/portable/prepared/libcurl.a" ] || apt-get indextargets --format x 'Created-By: Packages' 2> /dev/null | grep -q x ||
   { echo "no apt with a Debian mirror here: the portable program's libraries come from there"; exit 77; }
 cmake --build "$build" --target headrace_portable headrace_account_portable > "$build/wheel.log" 2>&1 || {
-  if grep -qE 'Could not resolve|Failed to fetch|Unable to fetch' "$build/wheel.log"; then echo "the Debian mirror does not answer"; exit 77; fi
+  if grep -qE 'Could not resolve|Failed to fetch|Unable to fetch|Unable to find a source|Could not connect' "$build/wheel.log"; then echo "the Debian mirror does not answer"; exit 77; fi
   tail -n 40 "$build/wheel.log"
   exit 1
 }
