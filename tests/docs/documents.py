@@ -4,6 +4,8 @@
   links      every relative link leads to a file, and its anchor to a heading of that file
   messages   every message that docs/troubleshooting.md quotes is in the source
   tutorial   the program in docs/tutorial.md is docs/examples/tutorial.py
+  commands   every command line that does not start with headrace (tests/docs/examples.bats runs those) is tried by another test, or
+             has a reason why not, in OTHERS below
   glossary   the glossary is in order and defines no word twice
   site       mkdocs.yml lists every document once, in the order of docs/index.md
 
@@ -12,6 +14,21 @@ Prints what is wrong, one line each, and ends with 1. tests/docs/documents_test.
 import pathlib
 import re
 import sys
+
+# Where lines of documents are tried that start another program than headrace; or why they are not.
+OTHERS = {
+    r"cc .*reader\.c|\./reader": "tests/python/test_install.py builds and runs it; tests/packaging/packages.bats with pkg-config",
+    r"cc .*tunable\.c|\./tunable": "tests/cli/tune_feed.bats",
+    r"(sudo )?systemctl": "needs systemd, which test systems lack",
+    r"sudo apt install": "tests/packaging/clean_root.bats",
+    r"srun|kubectl|docker": "needs a cluster or a container daemon, which test systems lack",
+    r"ssh": "needs another machine",
+    r"python3 -m venv|(env/bin/)?pip install .*headrace.*\.whl": "tests/packaging/wheel.bats, clean_root.bats",
+    r"export PYTHONPATH=|pip install --no-index": "tests/python/test_install.py",
+    r"pip install torch": "as large as all else together; tests/abroad has programs with torch where it is there",
+    r"python3 tests/validation/": "takes up to an hour; docs/statistics.md says what came of it",
+}
+PROGRAMS = r"(sudo |env/bin/)?(pip|python3?|docker|make|srun|kubectl|cc|c\+\+|g?cc|apt|apt-get|systemctl|ssh|cmake|curl|npm|torchrun|\./\w)|export "
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -85,6 +102,23 @@ def tutorial(source):
         yield "docs/tutorial.md: its program is not docs/examples/tutorial.py"
 
 
+def commands(source, others=None):
+    others, used = OTHERS if others is None else others, set()
+    for document in [source / "README.md", *sorted(source.glob("docs/*.md"))]:
+        for block in re.findall(r"^```\w*\n(.*?)^```", document.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            for line in block.splitlines():
+                line = line.removeprefix("$ ")
+                if not re.match(rf"({PROGRAMS})\b", line) or re.match(r"\w+ *=", line):
+                    continue
+                found = [pattern for pattern in others if re.match(pattern, line)]
+                used.update(found)
+                if not found:
+                    yield f"{document.relative_to(source)}: no test is named for: {line}"
+    for pattern in others:
+        if pattern not in used:
+            yield f"tests/docs/documents.py: no line matches {pattern}: remove it"
+
+
 def glossary(source):
     words = re.findall(r"^\| ([^|]+) \| ", (source / "docs/concepts.md").read_text(encoding="utf-8").split("## Glossary")[1], re.MULTILINE)
     words = [word for word in words if word not in ("word", "---")]
@@ -106,7 +140,7 @@ def site(source):
         yield "packaging/docs/mkdocs.yml lists a document twice"
 
 
-CHECKS = {"links": links, "messages": messages, "tutorial": tutorial, "glossary": glossary, "site": site}
+CHECKS = {"links": links, "messages": messages, "tutorial": tutorial, "commands": commands, "glossary": glossary, "site": site}
 
 
 def main(names):

@@ -37,6 +37,12 @@ class Documents(unittest.TestCase):
         self.write("docs/tutorial.md", "```python\nprint(2)\n```\n")
         self.assertEqual(len(list(documents.tutorial(self.source))), 1)
 
+    def test_commands_of_other_programs_have_a_test_or_a_reason(self):
+        self.write("README.md", "```sh\nheadrace run\n$ docker run x\nmake = 1\n```\n")
+        self.assertEqual(list(documents.commands(self.source, {"docker": "no daemon"})), [])
+        self.assertEqual(list(documents.commands(self.source, {})), ["README.md: no test is named for: docker run x"])
+        self.assertEqual(len(list(documents.commands(self.source, {"docker": "no daemon", "ssh": "no machine"}))), 1)
+
     def test_the_glossarys_order(self):
         words = [f"w{number:02}" for number in range(30)]
         rows = lambda some: "## Glossary\n" + "".join(f"| {word} | means |\n" for word in some)  # noqa: E731
