@@ -83,6 +83,7 @@ int Generate(const GenerateOptions& options) {
   const workloads::TableEncryption encryption = MakeEncryption(options);
   const int64_t start_ns = MonotonicNs();
   dashboards::Progress progress("generate");
+  progress.Update(0, "");  // the first stripe takes seconds
   const auto table = workloads::GenerateTable(
       spec, options.folder,
       [&](double fraction, const std::string& note) {

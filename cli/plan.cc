@@ -23,6 +23,7 @@
 #include "dashboards/cache_page.h"
 #include "dashboards/emit_page.h"
 #include "dashboards/plan_page.h"
+#include "dashboards/terminal/progress.h"
 #include "dashboards/what_if_page.h"
 #include "experiments/cache_options.h"
 #include "experiments/target_text.h"
@@ -219,7 +220,9 @@ int PlanHost(const analysis::RunView& view, const analysis::PipelineModel& model
 int Run(const PlanOptions& options) {
   // Refuses what is no run store.
   { collectors::ReadStore ready(options.database); }
+  std::optional<dashboards::TransientNote> note("reading the run ...");
   analysis::RunView view = analysis::LoadRun(options.database, options.run);
+  note.reset();
   view.program = ShellWord(ProgramName());
   if (options.database != DefaultDatabase())
     view.database_option = " --db " + ShellWord(options.database);
