@@ -17,6 +17,7 @@
 #include "cli/job_place_options.h"
 #include "experiments/interrupt.h"
 #include "experiments/service_fleet.h"
+#include "experiments/service_scaling.h"
 #include "reader/service/control.h"
 #include "reader/service/dispatcher_process.h"
 #include "reader/service/job_folder.h"
@@ -30,7 +31,7 @@ using reader::service::DispatcherStatus;
 
 struct ServiceOptions {
   std::string pipeline, job = "train", mode = "lockstep", fleet = experiments::kFleetFile;
-  uint32_t ranks = 1, workers = 2;
+  uint32_t ranks = 1, workers = 2, most = 0;
   uint64_t worker = 0;
   std::vector<std::string> set;
   JobPlaceOptions place;
@@ -43,8 +44,24 @@ void SayService(const ServiceOptions& options, const std::string& text) {
   if (!options.quiet) std::fputs(fmt::format("headrace service: {}\n", text).c_str(), stderr);
 }
 
+// Null before there is a second of it. A worker that connected again may have more than the time.
+nlohmann::json PartOf(uint64_t part_ns, int64_t whole_ns) {
+  if (whole_ns < 1'000'000'000) return nullptr;
+  return std::min(1.0, static_cast<double>(part_ns) / static_cast<double>(whole_ns));
+}
+
+// What the autoscaler wants, and why; null without one.
+nlohmann::json ScalingJson(const experiments::ServiceScaling* scaling) {
+  if (scaling == nullptr) return nullptr;
+  const auto& latest = scaling->latest();
+  return {{"wanted_count", scaling->wanted()},
+          {"limit", latest ? nlohmann::json(latest->limit) : nlohmann::json()},
+          {"reason", latest ? nlohmann::json(latest->reason) : nlohmann::json()}};
+}
+
 // schema headrace.service/1
-std::string DescribeStatus(const ServiceOptions& options, const DispatcherStatus& status) {
+std::string DescribeStatus(const ServiceOptions& options, const DispatcherStatus& status,
+                           const experiments::ServiceScaling* scaling) {
   nlohmann::json ranks = nlohmann::json::array(), workers = nlohmann::json::array();
   for (const auto& rank : status.ranks) {
     const double spent = static_cast<double>(rank.wait_ns + rank.compute_ns);
@@ -65,6 +82,8 @@ std::string DescribeStatus(const ServiceOptions& options, const DispatcherStatus
                        {"host", worker.host},
                        {"leases_count", worker.open_leases},
                        {"sent_units_count", worker.sent_units},
+                       {"idle_ratio", PartOf(worker.idle_ns, worker.connected_ns)},
+                       {"no_room_ratio", PartOf(worker.no_room_ns, worker.connected_ns)},
                        {"silent", worker.is_silent},
                        {"draining", worker.is_draining}});
   }
@@ -82,9 +101,40 @@ std::string DescribeStatus(const ServiceOptions& options, const DispatcherStatus
       {"left_rows_count", status.is_running ? nlohmann::json(status.left_rows) : nlohmann::json()},
       {"leased_again_count", status.leased_again},
       {"workers_lost_count", status.workers_lost},
+      {"rows_per_second",
+       status.rows_per_second > 0 ? nlohmann::json(status.rows_per_second) : nlohmann::json()},
+      {"autoscaler", ScalingJson(scaling)},
       {"ranks", std::move(ranks)},
       {"workers", std::move(workers)}};
   return out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Once every five seconds: more workers at once, fewer by draining those that sent least.
+std::vector<reader::service::Addressed> Scale(const ServiceOptions& options,
+                                              experiments::ServiceScaling* scaling,
+                                              reader::service::LocalWorkers* local,
+                                              reader::service::Dispatcher* dispatcher,
+                                              experiments::ServiceFleet* fleet) {
+  std::vector<reader::service::Addressed> say;
+  const DispatcherStatus status = dispatcher->status();
+  const auto decision = scaling->Watch(status, MonotonicNs());
+  if (!decision) return say;
+  fleet->Decide(decision->limit, decision->reason, decision->from, decision->to,
+                decision->batches_per_second);
+  if (decision->to == decision->from) return say;
+  SayService(options, fmt::format("{} workers instead of {}: {}", decision->to, decision->from,
+                                  decision->reason));
+  if (decision->to > decision->from) {
+    local->ScaleTo(decision->to);
+    return say;
+  }
+  auto workers = status.workers;
+  std::erase_if(workers, [](const auto& one) { return one.is_draining; });
+  std::sort(workers.begin(), workers.end(),
+            [](const auto& a, const auto& b) { return a.sent_units < b.sent_units; });
+  const size_t fewer = std::min<size_t>(decision->from - decision->to, workers.size());
+  for (size_t i = 0; i < fewer; ++i) dispatcher->Drain(workers[i].peer, &say);
+  return say;
 }
 
 // A file that nobody asked for is no reason to end.
@@ -113,16 +163,20 @@ int RunDispatcher(const ServiceOptions& options, uint32_t workers) {
   given.ranks = options.ranks;
   given.mode = options.mode == "lockstep" ? service::Mode::kLockstep : service::Mode::kIndependent;
   given.interrupted = [] { return experiments::Interrupted(); };
-  given.describe = [&](const DispatcherStatus& status) { return DescribeStatus(options, status); };
+  std::optional<experiments::ServiceScaling> scaling;
+  given.describe = [&](const DispatcherStatus& status) {
+    return DescribeStatus(options, status, scaling ? &*scaling : nullptr);
+  };
   std::optional<service::LocalWorkers> local;
   experiments::ServiceFleet fleet(options.job, options.mode);
   given.measured = [&](service::Measured&& measured) { fleet.Take(std::move(measured)); };
   given.kept = [&] { return fleet.TakeKept(); };
   given.watch = [&](service::Dispatcher* watched) {
-    fleet.Watch(watched);
+    fleet.Watch(watched, scaling ? std::optional(scaling->wanted()) : std::nullopt);
     if (local)
       for (const std::string& failure : local->Turn(MonotonicNs())) SayService(options, failure);
-    return std::vector<service::Addressed>();
+    return scaling ? Scale(options, &*scaling, &*local, watched, &fleet)
+                   : std::vector<service::Addressed>();
   };
   service::DispatcherProcess dispatcher(std::move(given));
   OpenFleet(options, dispatcher.job(), &fleet);
@@ -138,6 +192,9 @@ int RunDispatcher(const ServiceOptions& options, uint32_t workers) {
     command.insert(command.end(), secrets.begin(), secrets.end());
     local.emplace(std::move(command));
     local->ScaleTo(workers);
+    if (options.most > workers)
+      scaling.emplace(workers, options.most, options.mode == "lockstep",
+                      dispatcher.job().batch_rows);
   }
   const bool is_over = dispatcher.Run();
   fleet.Finish(is_over);
@@ -203,6 +260,31 @@ void PrintRanks(const nlohmann::json& status) {
   }
 }
 
+// ", 12 % without a lease, 3 % without room"; nothing where it is not known yet.
+std::string WasteWords(const nlohmann::json& worker) {
+  if (!worker.contains("idle_ratio") || worker["idle_ratio"].is_null()) return "";
+  return fmt::format(", {} without a lease, {} without room",
+                     FormatPercent(worker["idle_ratio"].get<double>()),
+                     FormatPercent(worker["no_room_ratio"].get<double>()));
+}
+
+// How fast it is, how long it may take, and what the autoscaler says.
+void PrintPace(const nlohmann::json& status) {
+  if (const auto rate = status.find("rows_per_second"); rate != status.end() && rate->is_number()) {
+    const double left = status["left_rows_count"].is_null()
+                            ? 0
+                            : status["left_rows_count"].get<double>() / rate->get<double>();
+    fmt::print("  rate      {}{}\n", FormatRate(rate->get<double>(), "rows"),
+               left > 0 ? fmt::format(", about {} left", FormatDuration(left * 1e9)) : "");
+  }
+  const auto scaling = status.find("autoscaler");
+  if (scaling == status.end() || !scaling->is_object()) return;
+  fmt::print("  wanted    {} workers{}\n", (*scaling)["wanted_count"].get<uint64_t>(),
+             (*scaling)["reason"].is_null()
+                 ? ""
+                 : ": " + Printable((*scaling)["reason"].get<std::string>(), 400));
+}
+
 int PrintStatus(const ServiceOptions& options) {
   const std::string text = AskDispatcher(options, "status");
   if (options.json) {
@@ -222,13 +304,14 @@ int PrintStatus(const ServiceOptions& options) {
           have, rows);
     }
     fmt::print("\n");
+    PrintPace(status);
     PrintRanks(status);
     for (const auto& worker : status["workers"]) {
-      fmt::print("  worker {}  process {} on {}: {} splits leased, {} units sent{}{}\n",
+      fmt::print("  worker {}  process {} on {}: {} splits leased, {} units sent{}{}{}\n",
                  worker["worker"].get<uint64_t>(), worker["pid"].get<int64_t>(),
                  Printable(worker["host"].get<std::string>(), 80),
                  worker["leases_count"].get<uint64_t>(), worker["sent_units_count"].get<uint64_t>(),
-                 worker["silent"].get<bool>() ? ", silent" : "",
+                 WasteWords(worker), worker["silent"].get<bool>() ? ", silent" : "",
                  worker["draining"].get<bool>() ? ", draining" : "");
     }
     fmt::print("  lost      {} workers with splits; {} leases were given again\n",
@@ -324,6 +407,11 @@ HR_COMMAND(
        options->up->AddOption("--workers", options->workers, "Keep so many workers running")
            ->Check(InRange(1, 1024))
            ->ShowDefault();
+       options->up
+           ->AddOption(
+               "--most", options->most,
+               "Run more workers, up to so many, while ranks wait for them; and fewer again")
+           ->Check(InRange(1, 1024));
        options->dispatcher = subcommand("dispatcher", "hands the splits of a job to workers");
        AddJobOptions(options->dispatcher, options.get());
        options->run_worker = subcommand("worker", "makes batches of the splits it is given");

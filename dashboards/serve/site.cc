@@ -35,7 +35,7 @@ int StatusOf(ExitCode code) {
 // The page itself stands at every address that is a view of it.
 bool IsView(const std::string& path) {
   return path == "/" || path == "/sql" || path == "/compare" || path.starts_with("/run/") ||
-         path.starts_with("/compare/");
+         path == "/fleet" || path.starts_with("/compare/") || path.starts_with("/fleet/");
 }
 
 bool TakesGzip(const HttpRequest& request) {

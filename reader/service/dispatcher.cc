@@ -110,6 +110,8 @@ void Dispatcher::BeginTerm(Out* out) {
     return;
   }
   failures_ = 0;
+  term_ns_ = 0;
+  term_left_rows_ = board_->left_rows();
   if (events_.size() < kMostEvents)
     events_.push_back({"term_began", 0, std::nullopt,
                        fmt::format("generation {}: all {} ranks are there", job_.generation(),
@@ -296,6 +298,7 @@ void Dispatcher::CountTime(int64_t now_ns) {
   counted_ns_ = now_ns_ = now_ns;
   if (!board_) return;
   counts_.running_ns += passed;
+  term_ns_ += passed;
   for (const auto& [peer, worker] : workers_) {
     if (worker.is_silent || worker.is_draining) continue;
     counts_.serving_ns += passed;
@@ -346,6 +349,9 @@ DispatcherStatus Dispatcher::status() const {
   status.left_rows = board_ ? board_->left_rows() : rows_;
   status.leased_again = board_ ? board_->leased_again() : 0;
   status.workers_lost = counts_.lost;
+  if (board_ && term_ns_ > 0)
+    status.rows_per_second = static_cast<double>(term_left_rows_ - board_->left_rows()) /
+                             (static_cast<double>(term_ns_) / 1e9);
   for (uint32_t rank = 0; rank < options_.job.ranks; ++rank) {
     RankStatus& one = status.ranks.emplace_back();
     one.rank = rank;

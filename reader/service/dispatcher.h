@@ -58,6 +58,7 @@ struct DispatcherStatus {
   bool is_running = false, is_complete = false;  // the latter: every rank has delivered its rows
   uint64_t rows = 0, left_rows = 0;  // of all epochs; the latter is unknown (= rows) until it runs
   uint64_t leased_again = 0, workers_lost = 0;
+  double rows_per_second = 0;  // admitted in this term; 0: not known yet
   std::vector<RankStatus> ranks;
   std::vector<WorkerStatus> workers;
 };
@@ -149,6 +150,8 @@ class Dispatcher {
   uint64_t rows_ = 0;
   DispatcherCounts counts_;
   int64_t counted_ns_ = 0, now_ns_ = 0;
+  int64_t term_ns_ = 0;                  // of the term that runs, up to now_ns_
+  uint64_t term_left_rows_ = 0;          // when it began
   std::vector<DispatcherEvent> events_;  // not taken yet; the first kMostEvents of them
   uint32_t failures_ = 0;
   bool is_ended_ = false;  // Ended was said in this term

@@ -1,0 +1,91 @@
+#include "experiments/service_scaling.h"
+
+#include <algorithm>
+
+namespace headrace::experiments {
+namespace {
+
+namespace service = reader::service;
+
+constexpr int64_t kObserveNs = 5'000'000'000;
+
+reader::AutoscaleOptions OptionsFor(uint32_t least, uint32_t most) {
+  reader::AutoscaleOptions options;
+  options.least = static_cast<int>(least);
+  options.most = static_cast<int>(most);
+  options.startup_s = 2;  // a process on this machine, until one was observed
+  return options;
+}
+
+}  // namespace
+
+ServiceScaling::ServiceScaling(uint32_t least, uint32_t most, bool is_lockstep, uint64_t batch_rows)
+    : is_lockstep_(is_lockstep),
+      batch_rows_(std::max<uint64_t>(1, batch_rows)),
+      autoscaler_(OptionsFor(least, most), static_cast<int>(least)),
+      wanted_(least) {}
+
+reader::FleetObservation ServiceScaling::Observe(const service::DispatcherStatus& status,
+                                                 int64_t now_ns) {
+  reader::FleetObservation seen;
+  seen.time_s = static_cast<double>(now_ns) / 1e9;
+  seen.seconds = static_cast<double>(now_ns - observed_ns_) / 1e9;
+  std::map<uint64_t, Seen> now;
+  double rows = 0, worst = 0, sum = 0, wasted = 0, served = 0;
+  int ranks = 0;
+  for (const service::RankStatus& one : status.ranks) {
+    if (!one.has_reported) continue;
+    const Seen is{one.wait_ns, one.compute_ns, one.delivered_rows, 0, 0};
+    now[one.instance] = is;
+    const auto before = seen_.find(one.instance);
+    if (before == seen_.end() || is.rows < before->second.rows) continue;
+    rows += static_cast<double>(is.rows - before->second.rows);
+    const auto wait = static_cast<double>(is.wait_ns - before->second.wait_ns);
+    const double spent = wait + static_cast<double>(is.compute_ns - before->second.compute_ns);
+    ++ranks;
+    // Without a step it waited all the time.
+    const double starved = spent > 0 ? wait / spent : 1;
+    sum += starved;
+    worst = std::max(worst, starved);
+  }
+  for (const service::WorkerStatus& one : status.workers) {
+    if (one.is_silent || one.is_draining) continue;
+    ++seen.ready;
+    const Seen is{0, 0, 0, one.idle_ns + one.no_room_ns, one.connected_ns};
+    now[one.instance] = is;
+    const auto before = seen_.find(one.instance);
+    if (before == seen_.end() || is.wasted_ns < before->second.wasted_ns) continue;
+    wasted += static_cast<double>(is.wasted_ns - before->second.wasted_ns) / 1e9;
+    served += static_cast<double>(is.connected_ns - before->second.connected_ns) / 1e9;
+  }
+  seen.starting = std::max(0, static_cast<int>(wanted_) - seen.ready);
+  seen.serving = seen.seconds > 0 ? served / seen.seconds : 0;
+  if (ranks > 0 && status.is_running) {
+    seen.batches = rows / static_cast<double>(batch_rows_);
+    seen.starved_ratio = is_lockstep_ ? worst : sum / ranks;
+  }
+  if (served > 0) seen.waste_ratio = std::min(1.0, wasted / served);
+  seen_ = std::move(now);
+  return seen;
+}
+
+std::optional<ScalingDecision> ServiceScaling::Watch(const service::DispatcherStatus& status,
+                                                     int64_t now_ns) {
+  if (observed_ns_ == 0) observed_ns_ = now_ns;
+  if (now_ns - observed_ns_ < kObserveNs) return std::nullopt;
+  const reader::FleetObservation seen = Observe(status, now_ns);
+  observed_ns_ = now_ns;
+  const reader::AutoscaleDecision decided = autoscaler_.Observe(seen);
+  ScalingDecision decision;
+  decision.from = wanted_;
+  decision.to = static_cast<uint32_t>(std::max(1, decided.wanted));
+  decision.limit = reader::Name(decided.limit);
+  decision.reason = decided.reason;
+  if (seen.batches && seen.seconds > 0) decision.batches_per_second = *seen.batches / seen.seconds;
+  const bool is_news = !latest_ || latest_->limit != decision.limit || decision.to != decision.from;
+  wanted_ = decision.to;
+  latest_ = decision;
+  return is_news ? latest_ : std::nullopt;
+}
+
+}  // namespace headrace::experiments

@@ -1,0 +1,52 @@
+// ServiceScaling: the autoscaler (reader/service/autoscaler.h) over a job: what its ranks and
+// workers report becomes an observation every five seconds, and the wanted number a decision with
+// its reason.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "reader/service/autoscaler.h"
+#include "reader/service/dispatcher.h"
+
+namespace headrace::experiments {
+
+struct ScalingDecision {
+  uint32_t from = 0, to = 0;  // workers
+  std::string limit, reason;
+  std::optional<double> batches_per_second;
+};
+
+class ServiceScaling {
+ public:
+  // Between `least` and `most` workers, `least` at first.
+  ServiceScaling(uint32_t least, uint32_t most, bool is_lockstep, uint64_t batch_rows);
+
+  // To be called ten times a second. A decision where one is due: a change, or the first that holds
+  // for another limit than the one before.
+  std::optional<ScalingDecision> Watch(const reader::service::DispatcherStatus& status,
+                                       int64_t now_ns);
+  uint32_t wanted() const { return wanted_; }
+  // The latest, also where it changed nothing.
+  const std::optional<ScalingDecision>& latest() const { return latest_; }
+
+ private:
+  // Sums of a process so far, by its instance.
+  struct Seen {
+    uint64_t wait_ns = 0, compute_ns = 0, rows = 0;  // rank
+    uint64_t wasted_ns = 0;                          // worker
+    int64_t connected_ns = 0;
+  };
+  reader::FleetObservation Observe(const reader::service::DispatcherStatus& status, int64_t now_ns);
+
+  const bool is_lockstep_;
+  const uint64_t batch_rows_;
+  reader::Autoscaler autoscaler_;
+  uint32_t wanted_;
+  int64_t observed_ns_ = 0;
+  std::map<uint64_t, Seen> seen_;
+  std::optional<ScalingDecision> latest_;
+};
+
+}  // namespace headrace::experiments
