@@ -255,20 +255,14 @@ void ReadCourse(RunDatabase* database, JobView* job) {
 
 }  // namespace
 
-JobView LoadJob(const std::string& path, const std::string& name) {
+JobView LoadJob(const std::string& path, int64_t job_id) {
   RunDatabase database(path);
   std::optional<JobView> found;
-  std::string names;
-  database.Each("SELECT * FROM job_summary ORDER BY job_id", 0, [&](const ViewRow& row) {
-    if (name == "latest" || row.View("job") == name) found = ReadJobRow(row);
-    names = row.Text("job");
+  database.Each("SELECT * FROM job_summary", 0, [&](const ViewRow& row) {
+    if (row.Number("job_id") == job_id) found = ReadJobRow(row);
   });
   if (!found)
-    throw Error(ExitCode::kBadData,
-                names.empty() ? "holds no job of the preprocessing service"
-                              : fmt::format("holds no job '{}'; its newest is '{}'",
-                                            Printable(name), Printable(names)),
-                path, "name the file that 'headrace service up --fleet FILE' wrote with --db");
+    throw Error(ExitCode::kBadData, fmt::format("holds no job with the number {}", job_id), path);
   ReadMembers(&database, &*found);
   ReadCourse(&database, &*found);
   for (const Member& member : found->members) {
@@ -279,6 +273,17 @@ JobView LoadJob(const std::string& path, const std::string& name) {
     }
   }
   return std::move(*found);
+}
+
+JobView LoadJob(const std::string& path, const std::string& name) {
+  const std::vector<JobName> jobs = ListJobs(path);
+  for (const JobName& job : jobs)
+    if (name == "latest" || job.name == name) return LoadJob(path, job.job_id);
+  throw Error(ExitCode::kBadData,
+              jobs.empty() ? "holds no job of the preprocessing service"
+                           : fmt::format("holds no job '{}'; its newest is '{}'", Printable(name),
+                                         Printable(jobs.front().name)),
+              path, "name the file that 'headrace service up --fleet FILE' wrote with --db");
 }
 
 std::vector<JobName> ListJobs(const std::string& path) {

@@ -77,6 +77,7 @@ struct JobView {
 // The newest job of that name in the file; "latest": the newest of all. Throws Error kBadData: no
 // headrace database, no such job.
 JobView LoadJob(const std::string& path, const std::string& job);
+JobView LoadJob(const std::string& path, int64_t job_id);
 
 // The jobs of a file, the newest first: name and state. Empty where it holds none.
 struct JobName {

@@ -11,6 +11,7 @@ export type Page =
   | "sheet"
   | "environment"
   | "compare"
+  | "fleet"
   | "sql"
   | "unknown";
 
@@ -18,7 +19,7 @@ export type Page =
 // kind= stacks, stripe= of the table, with= figure of a comparison, q= search or SQL.
 export interface Address {
   page: Page;
-  id: number | null; // a run's, or a comparison's
+  id: number | null; // a run's, a comparison's, or a job's
   query: URLSearchParams;
 }
 
@@ -41,6 +42,10 @@ export function parse(text: string): Address {
   if (parts[0] === "compare" && parts.length === 2 && id !== null) {
     return { ...address, page: "compare", id };
   }
+  if (parts[0] === "fleet" && parts.length === 1) return { ...address, page: "fleet" };
+  if (parts[0] === "fleet" && parts.length === 2 && id !== null) {
+    return { ...address, page: "fleet", id };
+  }
   if (parts[0] === "run" && id !== null && parts.length <= 3) {
     const page = parts.length === 2 ? "overview" : RUN_PAGES.find((known) => known === parts[2]);
     if (page) return { ...address, page, id };
@@ -53,6 +58,7 @@ function format({ page, id, query }: Address): string {
   if (page === "overview") path = `/run/${id}`;
   else if (RUN_PAGES.includes(page)) path = `/run/${id}/${page}`;
   else if (page === "compare") path = id === null ? "/compare" : `/compare/${id}`;
+  else if (page === "fleet") path = id === null ? "/fleet" : `/fleet/${id}`;
   else if (page === "sql") path = "/sql";
   // A comma and a slash may stand in a query as they are; addresses are read by people.
   const text = query.toString().replace(/%2C/g, ",").replace(/%2F/g, "/");

@@ -7,6 +7,7 @@ import { h, hideTip } from "./element";
 import { comparison, comparisons } from "./pages/compare";
 import type { MakePage, Shown } from "./pages/context";
 import { environment } from "./pages/environment";
+import { fleet } from "./pages/fleet";
 import { showHead } from "./pages/frame";
 import { io } from "./pages/io";
 import { operators } from "./pages/operators";
@@ -38,6 +39,7 @@ const PAGES: Record<Exclude<Page, "compare">, MakePage> = {
   "what-if": whatIf,
   sheet,
   environment,
+  fleet,
   sql,
   unknown,
 };

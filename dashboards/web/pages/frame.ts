@@ -13,6 +13,7 @@ import type { Report, RunRow, Runs } from "../types";
 const DATABASE_PAGES: readonly [Page, string][] = [
   ["runs", "Runs"],
   ["compare", "Compare"],
+  ["fleet", "Fleet"],
   ["sql", "SQL"],
 ];
 const RUN_PAGES: readonly [Page, string][] = [
