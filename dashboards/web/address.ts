@@ -74,7 +74,8 @@ export function current(): Address {
 export function link(page: Page, id: number | null = null, query: Record<string, string> = {}) {
   const here = current();
   const kept = new URLSearchParams();
-  if (id !== null && here.id === id && page !== "compare" && here.page !== "compare") {
+  const ofRuns = (one: Page) => one !== "compare" && one !== "fleet";
+  if (id !== null && here.id === id && ofRuns(page) && ofRuns(here.page)) {
     for (const key of CARRIED) {
       const value = here.query.get(key);
       if (value !== null) kept.set(key, value);

@@ -154,7 +154,7 @@ export function showRun(report: Report): void {
 export function showHead(): void {
   const here = current();
   const top = document.getElementById("top");
-  const ofRun = here.id !== null && here.page !== "compare";
+  const ofRun = here.id !== null && here.page !== "compare" && here.page !== "fleet";
   if (!ofRun) runBar.replaceChildren();
   runBar.hidden = !ofRun || runBar.childElementCount === 0;
   // The list may have grown since.
