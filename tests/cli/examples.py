@@ -56,6 +56,7 @@ LEFT_OUT = {
     r"^headrace apply": "needs the latest run to be one of a pipeline file, and half a minute; tests/cli/apply.bats",
     r"^headrace top(?!.*--(once|json))": "needs a terminal; tests/cli/top.bats",
     r"^headrace service (status|drain|end)": "asks a job that runs in another terminal; tests/cli/service.bats",
+    r"^headrace (report|serve|plan) .*(--fleet |headrace-fleet\.db)": "needs the file of a job; tests/cli/fleet_report.bats",
     r"^ssh ": "needs another machine",
     r"^headrace tune -p ": "needs a pipeline whose knobs a command sets; tests/cli/tune_feed.bats",
 }
