@@ -26,7 +26,8 @@ constexpr size_t kEventsShown = 12;
 std::string RowRate(double per_second) { return FormatRate(per_second, "rows"); }
 
 std::string Plural(double count, const char* what) {
-  return fmt::format("{} {}{}", FormatCount(count), what, count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", count < 1000 ? fmt::format("{:.0f}", count) : FormatCount(count),
+                     what, count == 1 ? "" : "s");
 }
 
 // The limit with its name: "rank 2", "storage".
@@ -47,6 +48,19 @@ const WorkerFigures* Typical(const JobFindings& f) {
       workers.begin(), middle, workers.end(),
       [](const WorkerFigures* a, const WorkerFigures* b) { return a->rows_per_s < b->rows_per_s; });
   return *middle;
+}
+
+std::string StragglerEvidence(const JobFindings& f) {
+  double absent = 0;
+  size_t count = 0;
+  for (const WorkerFigures& one : f.worker_figures) {
+    absent = std::max(absent, one.absent);
+    count += one.is_straggler;
+  }
+  return fmt::format(
+      "{} of {} workers stood still or lagged; the worst did nothing for {} of its "
+      "time",
+      count, f.worker_figures.size(), FormatPercent(absent));
 }
 
 // Why it is the limit: what was seen.
@@ -86,18 +100,8 @@ std::string EvidenceOf(const JobPage& page) {
     case JobLimit::kFailures:
       return fmt::format("{} lost with splits; {} rows were leased again",
                          Plural(f.lost_workers, "worker"), FormatCount(f.redone_rows));
-    case JobLimit::kStraggler: {
-      double absent = 0;
-      size_t count = 0;
-      for (const WorkerFigures& one : f.worker_figures) {
-        absent = std::max(absent, one.absent);
-        count += one.is_straggler;
-      }
-      return fmt::format(
-          "{} of {} workers stood still or lagged; the worst did nothing for {} of "
-          "its time",
-          count, f.worker_figures.size(), FormatPercent(absent));
-    }
+    case JobLimit::kStraggler:
+      return StragglerEvidence(f);
     case JobLimit::kStorage:
       return typical == nullptr ? at_work()
                                 : fmt::format("{}, and {} of that it waits for reads", at_work(),
@@ -200,9 +204,9 @@ FirstPage FirstPageOf(const JobPage& page) {
   const auto add = [&](const char* label, std::string text, bool command = false) {
     first.lines.push_back({label, std::move(text), command});
   };
-  add("job",
-      fmt::format("'{}' is {}: {} at {}, {} workers and {} ranks", Printable(job.name), job.state,
-                  done, RowRate(f.rows_per_s), FormatCount(std::round(f.workers)), job.ranks));
+  add("job", fmt::format("'{}' is {}: {} at {}, {} and {}", Printable(job.name), job.state, done,
+                         RowRate(f.rows_per_s), Plural(std::round(f.workers), "worker"),
+                         Plural(static_cast<double>(job.ranks), "rank")));
   add("limit", fmt::format("{}, with probability {}", LimitText(page),
                            f.probability > 0.99 ? ">0.99" : fmt::format("{:.2f}", f.probability)));
   add("why", EvidenceOf(page) + ".");
@@ -231,10 +235,10 @@ Section TimeSection(const JobPage& page) {
   Table table{"shares", "", {{"limit", "part"}, {"share_ratio", "of their time"}}, {}};
   for (const JobShare& one : page.findings.shares) {
     const bool is_work = &one == &page.findings.shares.back();
-    table.rows.push_back(
-        {is_work ? fmt::format("at work (limited by {})", analysis::JobLimitName(one.limit))
-                 : std::string(analysis::JobLimitName(one.limit)),
-         Share(one.share)});
+    std::string name = analysis::JobLimitName(one.limit);
+    if (is_work) name = fmt::format("at work (limited by {})", name);
+    if (one.limit == JobLimit::kFailures) name += " (time that is missing, and work done again)";
+    table.rows.push_back({name, Share(one.share)});
   }
   section.tables.push_back(std::move(table));
   return section;
@@ -352,15 +356,16 @@ Section DispatcherSection(const JobPage& page) {
 
 Section DecisionSection(const JobPage& page) {
   Section section{"decisions", "Decisions about the number of workers", {}, {}, {}};
-  Table table{"decisions", "", {{"at_ns", "at"}, {"workers", "workers"}, {"reason", "reason"}}, {}};
   for (const analysis::DecisionRow& one : page.job.decisions) {
     std::string change = "as before";
-    for (const auto& c : one.changes) change = c.from_text + " -> " + c.to_text;
-    table.rows.push_back({FormatDuration(static_cast<double>(one.at_ns)), change, one.reason});
+    for (const auto& c : one.changes)
+      change =
+          fmt::format("{} workers instead of {}", Printable(c.to_text), Printable(c.from_text));
+    section.sentences.push_back({FormatDuration(static_cast<double>(one.at_ns)),
+                                 fmt::format("{}: {}", change, Printable(one.reason))});
   }
-  if (table.rows.empty())
+  if (section.sentences.empty())
     section.sentences.push_back({"", "The number of workers was given; nobody decided about it."});
-  section.tables.push_back(std::move(table));
   return section;
 }
 

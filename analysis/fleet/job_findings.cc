@@ -213,7 +213,7 @@ class Judge {
     const double missing = most > 0 ? 1 - Ratio(sum_.job.serving, most * sum_.job.running) : 0;
     double rows = 0;
     for (const WorkerFigures& one : out_.workers) rows += one.rows;
-    return std::clamp(missing, 0.0, 1.0) + std::min(1.0, Ratio(sum_.job.again_rows, rows));
+    return 1 - (1 - std::clamp(missing, 0.0, 1.0)) / (1 + Ratio(sum_.job.again_rows, rows));
   }
   double ServingAtBest() const {
     std::vector<double> serving;
@@ -432,8 +432,10 @@ JobFindings JudgeJob(const JobView& job) {
   f.mean_stall = j.mean_stall;
   f.worst_rank = j.worst_rank;
   f.demand_rows_per_s = DemandOf(job, j.ranks);
-  f.redone_rows = sum.job.again_rows;
-  f.lost_workers = sum.job.lost;
+  for (const JobInterval& one : job.intervals) {
+    f.redone_rows += static_cast<double>(one.again_rows);
+    f.lost_workers += static_cast<double>(one.lost);
+  }
   if (job.splits > 0 && job.epochs > 0 && job.rows > 0)
     f.largest_split_ratio = static_cast<double>(job.largest_split_rows) /
                             (static_cast<double>(job.rows) / static_cast<double>(job.epochs) /

@@ -45,9 +45,14 @@ Json FirstPageJson(const FirstPage& first) {
 std::string WorkersAnswer(const analysis::JobFindings& f) {
   if (f.shares.empty()) return "No worker has sent measurements.";
   const analysis::JobShare& work = f.shares.back();
-  if (f.shares.size() == 1) return fmt::format("{} of it is work.", FormatPercent(work.share));
+  // What lost workers would have made is no part of the others' time.
+  const auto lost = std::find_if(f.shares.begin(), f.shares.end() - 1, [](const auto& one) {
+    return one.limit != analysis::JobLimit::kFailures && one.share >= 0.02;
+  });
+  if (lost == f.shares.end() - 1)
+    return fmt::format("{} of it is work.", FormatPercent(work.share));
   return fmt::format("{} of it is work; most of the rest goes to {}.", FormatPercent(work.share),
-                     analysis::JobLimitName(f.shares.front().limit));
+                     analysis::JobLimitName(lost->limit));
 }
 
 std::string RanksAnswer(const analysis::JobFindings& f) {

@@ -90,19 +90,15 @@ const WAITS: readonly Share[] = [
 const at = (ns: number) => numbers.seconds(ns / 1e9);
 
 function firstCard(first: NonNullable<FleetAnswer["first"]>): HTMLElement {
-  const rows = first.lines.map((line) =>
-    h(
-      "div",
-      null,
-      h("dt", null, line.label),
-      h("dd", null, line.command ? command(line.text) : line.text),
-    ),
-  );
+  const rows = first.lines
+    .filter((line) => !line.command)
+    .map((line) => h("div", null, h("dt", null, line.label), h("dd", null, line.text)));
   return plainCard(
     "What limits this job?",
     first.verdict,
     h("p", { class: `badge badge-${first.severity}` }, first.badge),
     h("dl", { class: "pairs" }, rows),
+    first.lines.filter((line) => line.command).map((line) => command(line.text)),
   );
 }
 
@@ -152,8 +148,7 @@ function ranksCard(job: Job, text: CardText): HTMLElement {
     name: `rank ${one.rank}`,
     note: numbers.rate(one.rows_per_second, "rows"),
     strong: one.slow,
-    values:
-      one.stall_ratio === null ? [null, null] : [one.stall_ratio, 1 - one.stall_ratio],
+    values: one.stall_ratio === null ? [null, null] : [one.stall_ratio, 1 - one.stall_ratio],
   }));
   return card({
     key: "fleet-ranks",
@@ -200,7 +195,11 @@ function happened(job: Job, text: CardText): HTMLElement {
     chart: h(
       "dl",
       { class: "pairs" },
-      list.slice(-12).map((one) => h("div", null, h("dt", null, at(one.ns)), h("dd", null, `${one.what}: ${one.why}`))),
+      list
+        .slice(-12)
+        .map((one) =>
+          h("div", null, h("dt", null, at(one.ns)), h("dd", null, `${one.what}: ${one.why}`)),
+        ),
     ),
     table: () => ({ columns, rows: list.map((one) => [at(one.ns), one.what, one.why]) }),
   });

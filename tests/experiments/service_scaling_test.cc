@@ -1,0 +1,105 @@
+// The autoscaler over a job: what its processes report becomes the number of workers it needs.
+#include "experiments/service_scaling.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace headrace::experiments {
+namespace {
+
+namespace service = reader::service;
+
+constexpr int64_t kTickNs = 1'000'000'000;
+constexpr uint64_t kBatchRows = 100;
+
+// A job whose one rank could take `demand` batches a second, and whose workers make `each`.
+class MadeService {
+ public:
+  MadeService(double demand, double each) : demand_(demand), each_(each) {}
+
+  // A second later, with so many workers.
+  service::DispatcherStatus Pass(uint32_t workers) {
+    const double taken = std::min(demand_, each_ * workers);
+    const double starved = 1 - taken / demand_;
+    const double wasted = 1 - taken / (each_ * workers);
+    rows_ += taken * kBatchRows;
+    wait_ns_ += starved * 1e9;
+    compute_ns_ += (1 - starved) * 1e9;
+    service::DispatcherStatus status;
+    status.is_running = true;
+    service::RankStatus rank;
+    rank.is_joined = rank.is_connected = rank.has_reported = true;
+    rank.instance = 1;
+    rank.delivered_rows = static_cast<uint64_t>(rows_);
+    rank.wait_ns = static_cast<uint64_t>(wait_ns_);
+    rank.compute_ns = static_cast<uint64_t>(compute_ns_);
+    status.ranks = {rank};
+    for (uint32_t i = 0; i < workers; ++i) {
+      if (i == lives_.size()) lives_.push_back({});
+      lives_[i].connected_ns += kTickNs;
+      lives_[i].no_room_ns += wasted * 1e9;
+      service::WorkerStatus worker;
+      worker.peer = worker.instance = 100 + i;
+      worker.connected_ns = lives_[i].connected_ns;
+      worker.no_room_ns = static_cast<uint64_t>(lives_[i].no_room_ns);
+      status.workers.push_back(worker);
+    }
+    return status;
+  }
+
+ private:
+  struct Life {
+    int64_t connected_ns = 0;
+    double no_room_ns = 0;
+  };
+  const double demand_, each_;
+  double rows_ = 0, wait_ns_ = 0, compute_ns_ = 0;
+  std::vector<Life> lives_;
+};
+
+// After so many seconds.
+uint32_t WantedAfter(int seconds, MadeService made, ServiceScaling* scaling, int* changes) {
+  for (int second = 1; second <= seconds; ++second) {
+    const auto decision = scaling->Watch(made.Pass(scaling->wanted()), second * kTickNs);
+    if (decision && decision->to != decision->from) {
+      ++*changes;
+      EXPECT_FALSE(decision->reason.empty());
+    }
+  }
+  return scaling->wanted();
+}
+
+TEST(ServiceScaling, StarvedRanksGetTheWorkersTheyNeedInOneStep) {
+  ServiceScaling scaling(1, 20, true, kBatchRows);
+  int changes = 0;
+  const uint32_t wanted = WantedAfter(60, MadeService(70, 10), &scaling, &changes);
+  EXPECT_GE(wanted, 7u);
+  EXPECT_LE(wanted, 8u);
+  EXPECT_LE(changes, 2);
+  EXPECT_TRUE(scaling.latest().has_value());
+}
+
+TEST(ServiceScaling, AtMostAsManyAsAllowed) {
+  ServiceScaling scaling(1, 3, true, kBatchRows);
+  int changes = 0;
+  EXPECT_EQ(WantedAfter(60, MadeService(70, 10), &scaling, &changes), 3u);
+}
+
+TEST(ServiceScaling, EnoughWorkersStay) {
+  ServiceScaling scaling(2, 20, false, kBatchRows);
+  int changes = 0;
+  EXPECT_EQ(WantedAfter(120, MadeService(19, 10), &scaling, &changes), 2u);
+  EXPECT_EQ(changes, 0);
+}
+
+TEST(ServiceScaling, WithoutReportsNothingIsDecided) {
+  ServiceScaling scaling(2, 20, true, kBatchRows);
+  service::DispatcherStatus nobody;
+  nobody.is_running = true;
+  for (int second = 1; second <= 60; ++second) scaling.Watch(nobody, second * kTickNs);
+  EXPECT_EQ(scaling.wanted(), 2u);
+}
+
+}  // namespace
+}  // namespace headrace::experiments
