@@ -307,7 +307,7 @@ void PythonStacks::Stop() {
 }
 
 HR_PROBE("Python stacks",
-         {.summary = "Python functions with file and line, busy or waiting, 10 times a second "
+         {.summary = "Python functions with file and line, busy or waiting, up to 10 times a second "
                      "(py-spy)",
           .affects = "which Python functions take the time",
           .level = 3,

@@ -20,8 +20,8 @@ namespace headrace::probes::stack {
 struct PythonStacksOptions {
   std::string program = "py-spy";  // looked for as a shell does
   int samples_per_s = 10;          // of each thread, where processes are few
-  int processes_per_s = 30;        // samples of all processes together
-  int64_t chunk_s = 20;            // what is recorded at a time
+  int processes_per_s = 12;        // samples of all processes together
+  int64_t chunk_s = 60;            // what is recorded at a time
 };
 
 class PythonStacks : public Probe {
