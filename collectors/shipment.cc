@@ -131,7 +131,7 @@ class ShipmentReader {
   }
   void Get(double& value) {
     std::memcpy(&value, Bytes(sizeof value).data(), sizeof value);
-    if (!std::isfinite(value)) BadShipment("a figure is no number");
+    if (!std::isfinite(value)) BadShipment("a figure is not a number");
   }
   void Get(bool& value) {
     const uint8_t byte = Bytes(1)[0];

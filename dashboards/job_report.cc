@@ -36,7 +36,7 @@ std::string LimitText(const JobPage& page) {
   if (!f.member) return analysis::JobLimitName(f.limit);
   const std::string who = MemberName(page.job.members[*f.member]);
   return f.limit == JobLimit::kSlowRank ? who + ", which is slower than the others"
-                                        : who + ", which stands still or lags";
+                                        : who + ", which is stopped or lags";
 }
 
 const WorkerFigures* Typical(const JobFindings& f) {
@@ -58,7 +58,7 @@ std::string StragglerEvidence(const JobFindings& f) {
     count += one.is_straggler;
   }
   return fmt::format(
-      "{} of {} workers stood still or lagged; the worst did nothing for {} of its "
+      "{} of {} workers were stopped or lagged; the worst did nothing for {} of its "
       "time",
       count, f.worker_figures.size(), FormatPercent(absent));
 }
@@ -349,7 +349,7 @@ Section DispatcherSection(const JobPage& page) {
                              FormatCount(static_cast<double>(again)))});
   section.sentences.push_back(
       {"LATE", late == 0 ? "it was never late by more than half a second"
-                         : fmt::format("it stood still for {} in all",
+                         : fmt::format("it was stopped for {} in all",
                                        FormatDuration(static_cast<double>(late)))});
   return section;
 }

@@ -404,7 +404,7 @@ const char* JobLimitName(JobLimit limit) {
                                     "the dispatcher",
                                     "too few splits",
                                     "lost workers",
-                                    "workers that stand still or lag",
+                                    "workers that are stopped or lag",
                                     "storage",
                                     "the workers' CPU quota",
                                     "the cores of the workers' machines",
