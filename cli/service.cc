@@ -118,16 +118,17 @@ std::vector<reader::service::Addressed> Scale(const ServiceOptions& options,
   std::vector<reader::service::Addressed> say;
   const DispatcherStatus status = dispatcher->status();
   const auto decision = scaling->Watch(status, MonotonicNs());
+  // Those that drain are still there, and wanted no longer when they end.
+  const auto draining = std::count_if(status.workers.begin(), status.workers.end(),
+                                      [](const auto& one) { return one.is_draining; });
+  local->ScaleTo(scaling->wanted() + static_cast<uint32_t>(draining));
   if (!decision) return say;
   fleet->Decide(decision->limit, decision->reason, decision->from, decision->to,
                 decision->batches_per_second);
   if (decision->to == decision->from) return say;
   SayService(options, fmt::format("{} workers instead of {}: {}", decision->to, decision->from,
                                   decision->reason));
-  if (decision->to > decision->from) {
-    local->ScaleTo(decision->to);
-    return say;
-  }
+  if (decision->to > decision->from) return say;
   auto workers = status.workers;
   std::erase_if(workers, [](const auto& one) { return one.is_draining; });
   std::sort(workers.begin(), workers.end(),

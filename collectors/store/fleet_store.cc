@@ -1,9 +1,11 @@
 #include "collectors/store/fleet_store.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "probes/process.h"
 
 namespace headrace::collectors {
 namespace {
@@ -15,6 +17,7 @@ constexpr int64_t kRollupEveryNs = 3600'000'000'000;
 
 FleetStore::FleetStore(const std::string& path, const JobRow& job, const RunInfo& dispatcher)
     : runs_(path) {
+  if (const auto self = probes::ReadProcessStat(getpid())) start_ticks_ = self->start_ticks;
   Transaction transaction(runs_.database());
   job_id_ = FindOrBeginJob(job, dispatcher.started_realtime_ns);
   dispatcher_run_ = FindOrBeginMember(
@@ -89,8 +92,11 @@ bool FleetStore::Add(const std::string& instance, const Shipment& shipment, int6
                      "UPDATE members SET clock_offset_ns = ?2, has_ended = MAX(has_ended, ?3) "
                      "WHERE run_id = ?1");
     update.Bind(run).Bind(offset).Bind(shipment.is_last).Run();
-    Statement recording(runs_.database(), "UPDATE runs SET state = 'recording' WHERE run_id = ?1");
-    if (is_new) recording.Bind(run).Run();
+    // Also of one that an earlier dispatcher began: this process writes it now.
+    Statement recording(runs_.database(),
+                        "UPDATE runs SET state = 'recording', collector_pid = ?2, collector_start "
+                        "= ?3 WHERE run_id = ?1");
+    if (is_new) recording.Bind(run).Bind(int64_t{getpid()}).Bind(start_ticks_).Run();
     transaction.Commit();
     if (!is_new) return false;
   }

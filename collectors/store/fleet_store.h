@@ -62,7 +62,7 @@ class FleetStore {
 
   RunStore runs_;
   int64_t job_id_ = 0, dispatcher_run_ = 0;
-  int64_t num_events_ = 0;
+  int64_t num_events_ = 0, start_ticks_ = 0;  // the latter: of this process
 };
 
 }  // namespace headrace::collectors

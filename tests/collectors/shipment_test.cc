@@ -121,6 +121,7 @@ TEST_F(Store, AShipmentThatComesAgainCountsOnce) {
     EXPECT_FALSE(fleet.Add("a", SecondOf(2), 20));
     EXPECT_TRUE(fleet.Add("a", SecondOf(3), 20));
     EXPECT_TRUE(fleet.Add("b", SecondOf(0), 20));
+    EXPECT_EQ(Row("SELECT DISTINCT state FROM member_summary WHERE role = 'worker'"), "recording");
     fleet.Finish(FleetStore::End::kComplete);
   }
   EXPECT_EQ(Row("SELECT m.number, o.rows_count, o.busy_ns FROM operator_summary AS o JOIN "
