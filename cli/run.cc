@@ -203,8 +203,9 @@ void StoreSamples(const RunOptions& options, const Pipeline& pipeline, int64_t r
   if (!pipeline.spec().synthetic) stripes = pipeline.splits().size();
   collectors::RunStore(options.database)
       .SetLayout(run_id, experiments::ReadLayout(pipeline.spec(), stop, {}, stripes));
-  if (!pipeline.progress().locked_columns.empty()) return;
-  const std::vector<collectors::RunFact> facts = experiments::TakeRunSamples(pipeline.spec(), stop);
+  if (pipeline.spec().synthetic || !pipeline.progress().locked_columns.empty()) return;
+  const std::vector<collectors::RunFact> facts =
+      experiments::TakeRunSamples(pipeline.spec(), pipeline.table(), stop);
   if (!facts.empty()) collectors::RunStore(options.database).SetFacts(run_id, facts);
 }
 

@@ -8,18 +8,21 @@
 namespace headrace::experiments {
 
 std::vector<collectors::RunFact> TakeRunSamples(const reader::PipelineSpec& spec,
+                                                const reader::Table& opened,
                                                 const std::function<bool()>& stop) {
   if (spec.synthetic || reader::IsRemote(spec.table) || spec.cold_reads || !spec.keys.empty() ||
       spec.repeat_first_batch) {
     return {};
   }
   std::vector<collectors::RunFact> facts;
-  std::optional<reader::Table> table;
+  std::optional<reader::Table> unthrottled;
   for (const auto& [name, sample] : Registry<RunSample>::Global().entries()) {
     if (stop && stop()) break;
     try {
-      if (!table) table = reader::OpenTable(spec.table, spec.io);
-      for (collectors::RunFact& fact : sample.take({spec, *table, stop})) {
+      if (spec.throttle.enabled() && !unthrottled)
+        unthrottled = reader::OpenTable(spec.table, spec.io);
+      const reader::Table& table = unthrottled ? *unthrottled : opened;
+      for (collectors::RunFact& fact : sample.take({spec, table, stop})) {
         facts.push_back(std::move(fact));
       }
     } catch (const Error&) {

@@ -30,9 +30,11 @@ struct RunSample {
   [[maybe_unused]] static const bool HR_REGISTRAR = \
       ::headrace::Registry<::headrace::experiments::RunSample>::Global().Add(name, {(function)})
 
-// The facts of all samples. None of tables that are far away, cold, encrypted or repeated, and what
-// is wrong with a table is no error here: the run itself has said it.
+// The facts of all samples. `opened`: the table as the run has it open; its files are opened anew
+// only where reading them is throttled. None of tables that are far away, cold, encrypted or
+// repeated, and what is wrong with a table is no error here: the run itself has said it.
 std::vector<collectors::RunFact> TakeRunSamples(const reader::PipelineSpec& spec,
+                                                const reader::Table& opened,
                                                 const std::function<bool()>& stop);
 
 }  // namespace headrace::experiments

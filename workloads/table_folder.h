@@ -18,8 +18,8 @@ class TableFolder {
   // Where to write the files until they are published.
   const std::filesystem::path& temporary() const { return temporary_; }
   void WriteText(const std::string& name, const std::string& text) const;
-  // Syncs the finished files, which need not have been, and moves them into place. table.json goes first and comes last: a folder without it
-  // holds no complete table. Throws Error.
+  // Syncs the finished files, which need not have been, and moves them into place. table.json goes
+  // first and comes last: a folder without it holds no complete table. Throws Error.
   void Publish();
 
  private:

@@ -52,8 +52,8 @@ class FileWriter {
 
   // Ends the stripe being filled, if it has rows.
   void EndStripe();
-  // Writes the tail, syncs, renames. Throws Error; then no file appears. No call may follow. Without
-  // `sync` the caller syncs, before it says that the file is there.
+  // Writes the tail, syncs, renames. Throws Error; then no file appears. No call may follow.
+  // Without `sync` the caller syncs, before it says that the file is there.
   WrittenFile Close(bool sync = true);
 
   const Schema& schema() const;

@@ -153,7 +153,7 @@ Fingerprint Pipeline::fingerprint() const {
   return FingerprintOf(*state_->input->table, state_->spec);
 }
 
-const std::vector<Split>& Pipeline::splits() const { return state_->input->table->splits; }
+const Table& Pipeline::table() const { return *state_->input->table; }
 
 uint64_t Pipeline::epoch_splits() const {
   const PipelineSpec& spec = state_->spec;

@@ -24,6 +24,7 @@
 #include "reader/pipeline/engine/checkpointing.h"
 #include "reader/pipeline/engine/progress.h"
 #include "reader/pipeline/spec.h"
+#include "reader/pipeline/split.h"
 
 namespace headrace::reader {
 
@@ -41,8 +42,9 @@ class Pipeline {
   const PipelineSpec& spec() const;
   // Of its rows; it must read a table.
   Fingerprint fingerprint() const;
-  // The table's splits, in its order.
-  const std::vector<Split>& splits() const;
+  // As it is open; it must read a table.
+  const Table& table() const;
+  const std::vector<Split>& splits() const { return table().splits; }
 
   // What the source hands out per epoch: splits of the table, or synthetic elements; 0 where there
   // are no epochs.

@@ -3,6 +3,7 @@
 //
 //   scan_bench TABLE [--keys all|COLUMN[:N] [--keys-of TABLE]]   one line of JSON a command, until
 //                                                                end of input: "scan" scans,
+//                                                "open" opens the files anew first,
 //                                                                "steps" says what each step takes
 //                                                                of a row's time, "memcpy" copies
 //                                                                64 MiB
@@ -65,18 +66,24 @@ void ForEachBatch(const bench::Table& table, const Options& options, const Visit
   }
 }
 
-void Scan(const bench::Table& table, const Options& options) {
+// `reopen`: what opening takes is counted as well.
+void Scan(const bench::Table& opened, const Options& options, bool reopen) {
   uint64_t rows = 0, ids = 0, present = 0;
-  const int64_t begin = MonotonicNs();
+  const int64_t begin = MonotonicNs(), cpu_begin = ThreadCpuNs();
+  bench::Table table = opened;
+  if (reopen) {
+    for (auto& file : table.files) file = FileReader::Open(OpenFileSource(file->source().name()));
+  }
   ForEachBatch(table, options, [&](const FlatMapBatch& batch) {
     rows += batch.rows;
     for (const SparseColumn& column : batch.sparse) ids += column.values.size();
     for (const DenseColumn& column : batch.dense) present += column.present.count;
   });
   const double seconds = static_cast<double>(MonotonicNs() - begin) / 1e9;
-  fmt::print(R"({{"seconds": {:.9f}, "rows": {}, "ids": {}, "floats": {}}})"
+  const double cpu_seconds = static_cast<double>(ThreadCpuNs() - cpu_begin) / 1e9;
+  fmt::print(R"({{"seconds": {:.9f}, "cpu_seconds": {:.9f}, "rows": {}, "ids": {}, "floats": {}}})"
              "\n",
-             seconds, rows, ids, present);
+             seconds, cpu_seconds, rows, ids, present);
 }
 
 // What each step takes of a row's time, in ns, and the bytes it hands on.
@@ -84,9 +91,11 @@ void Steps(const bench::Table& table, const Options& options) {
   constexpr const char* kSteps[] = {"footer", "plan",    "fetch", "decompress",
                                     "decode", "extract", "drop"};
   int64_t times[std::size(kSteps)] = {};
-  uint64_t rows = 0, read = 0, wanted = 0, unpacked_bytes = 0, batch_bytes = 0;
+  uint64_t rows = 0, read = 0, wanted = 0, unpacked_bytes = 0, batch_bytes = 0, footers = 0;
   for (const auto& file : table.files) {
+    footers += file->tail().file_size - file->tail().footer_offset;
     for (size_t i = 0; i < file->num_stripes(); ++i) {
+      footers += file->tail().footer.stripes(static_cast<int>(i)).footer_length();
       int64_t before = MonotonicNs();
       size_t step = 0;
       const auto done = [&] {
@@ -128,8 +137,9 @@ void Steps(const bench::Table& table, const Options& options) {
   for (size_t i = 0; i < std::size(kSteps); ++i)
     fmt::print("\"{}\": {}, ", kSteps[i], times[i] / static_cast<int64_t>(rows));
   fmt::print(
-      "\"read_bytes\": {}, \"wanted_bytes\": {}, \"unpacked_bytes\": {}, \"batch_bytes\": {}}}\n",
-      read / rows, wanted / rows, unpacked_bytes / rows, batch_bytes / rows);
+      "\"read_bytes\": {}, \"wanted_bytes\": {}, \"footer_bytes\": {}, \"unpacked_bytes\": {}, "
+      "\"batch_bytes\": {}}}\n",
+      read / rows, wanted / rows, footers / rows, unpacked_bytes / rows, batch_bytes / rows);
 }
 
 void Copy() {
@@ -143,14 +153,15 @@ void Copy() {
 
 void Serve(const bench::Table& table, const Options& options) {
   for (std::string line; std::getline(std::cin, line);) {
-    if (line == "scan") {
-      Scan(table, options);
+    if (line == "scan" || line == "open") {
+      Scan(table, options, line == "open");
     } else if (line == "memcpy") {
       Copy();
     } else if (line == "steps") {
       Steps(table, options);
     } else {
-      throw Error(ExitCode::kUsage, "neither scan, steps nor memcpy: " + line, "standard input");
+      throw Error(ExitCode::kUsage, "neither scan, open, steps nor memcpy: " + line,
+                  "standard input");
     }
     std::fflush(stdout);
   }
