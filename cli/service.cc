@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -35,9 +36,11 @@ struct ServiceOptions {
   uint64_t worker = 0;
   std::vector<std::string> set;
   JobPlaceOptions place;
+  std::string drain_time = "30s", wait;
+  bool hand_over = false;
   bool json = false, quiet = false, no_fleet = false;
   CommandLine *up = nullptr, *dispatcher = nullptr, *run_worker = nullptr, *status = nullptr,
-              *drain = nullptr, *end = nullptr;
+              *submit = nullptr, *drain = nullptr, *end = nullptr;
 };
 
 void SayService(const ServiceOptions& options, const std::string& text) {
@@ -97,8 +100,11 @@ std::string DescribeStatus(const ServiceOptions& options, const DispatcherStatus
       {"state", status.is_complete  ? "complete"
                 : status.is_running ? "running"
                                     : "waiting"},
-      {"rows_count", status.rows},
-      {"left_rows_count", status.is_running ? nlohmann::json(status.left_rows) : nlohmann::json()},
+      {"rows_count", status.is_endless ? nlohmann::json() : nlohmann::json(status.rows)},
+      {"left_rows_count", status.is_running && !status.is_endless ? nlohmann::json(status.left_rows)
+                                                                  : nlohmann::json()},
+      {"admitted_rows_count",
+       status.is_running ? nlohmann::json(status.rows - status.left_rows) : nlohmann::json()},
       {"leased_again_count", status.leased_again},
       {"workers_lost_count", status.workers_lost},
       {"rows_per_second",
@@ -151,19 +157,26 @@ void OpenFleet(const ServiceOptions& options, const reader::service::DispatcherO
   }
 }
 
+// What a dispatcher is told by its options, but for the job.
+reader::service::DispatcherProcessOptions DispatcherOptionsOf(const ServiceOptions& options) {
+  reader::service::DispatcherProcessOptions given;
+  given.folder = reader::service::MakeJobFolder(options.job);
+  SetListen(options.place, &given);
+  given.note = [&options](const std::string& text) { SayService(options, text); };
+  given.interrupted = [] { return experiments::Interrupted(); };
+  given.hands_over = options.hand_over;
+  return given;
+}
+
 int RunDispatcher(const ServiceOptions& options, uint32_t workers) {
   namespace service = reader::service;
   experiments::InstallInterruptHandler();
-  service::DispatcherProcessOptions given;
+  service::DispatcherProcessOptions given = DispatcherOptionsOf(options);
   given.pipeline = options.pipeline;
   for (const std::string& text : options.set) given.settings.push_back(reader::ParseSetting(text));
-  given.folder = service::MakeJobFolder(options.job);
-  SetListen(options.place, &given);
-  given.note = [&](const std::string& text) { SayService(options, text); };
   const std::string place = given.address_file.empty() ? options.job : "@" + given.address_file;
   given.ranks = options.ranks;
   given.mode = options.mode == "lockstep" ? service::Mode::kLockstep : service::Mode::kIndependent;
-  given.interrupted = [] { return experiments::Interrupted(); };
   std::optional<experiments::ServiceScaling> scaling;
   given.describe = [&](const DispatcherStatus& status) {
     return DescribeStatus(options, status, scaling ? &*scaling : nullptr);
@@ -204,6 +217,30 @@ int RunDispatcher(const ServiceOptions& options, uint32_t workers) {
   return is_over ? 0 : static_cast<int>(ExitCode::kFailure);
 }
 
+// One job after the other, as they are submitted. What is wrong with one ends that one alone.
+int RunSubmitted(ServiceOptions options) {
+  experiments::InstallInterruptHandler();
+  const auto waiting = DispatcherOptionsOf(options);
+  while (!experiments::Interrupted()) {
+    SayService(options, fmt::format("waits for a job: headrace service submit PIPELINE --job {}",
+                                    waiting.address_file.empty() ? options.job
+                                                                 : "@" + waiting.address_file));
+    const auto submit = reader::service::AwaitSubmission(waiting);
+    if (!submit) break;
+    options.pipeline = submit->pipeline;
+    options.ranks = submit->ranks;
+    options.mode = submit->mode == 0 ? "lockstep" : "independent";
+    options.set.clear();
+    for (const auto& [key, value] : submit->settings) options.set.push_back(key + "=" + value);
+    try {
+      RunDispatcher(options, 0);
+    } catch (const Error& error) {
+      SayService(options, error.what());
+    }
+  }
+  return static_cast<int>(ExitCode::kInterrupted);
+}
+
 int RunWorkerCommand(const ServiceOptions& options) {
   experiments::InstallInterruptHandler();
   reader::service::WorkerProcessOptions given;
@@ -211,13 +248,14 @@ int RunWorkerCommand(const ServiceOptions& options) {
   given.interrupted = [] { return experiments::Interrupted(); };
   given.note = [&](const std::string& text) { SayService(options, text); };
   given.measured = experiments::MeasureMember("worker", std::nullopt);
-  reader::service::RunWorker(given);
-  return experiments::Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
+  if (!options.wait.empty()) given.wait_ns = ParseDuration(options.wait, "--wait");
+  given.drain_ns = ParseDuration(options.drain_time, "--drain-time");
+  return reader::service::RunWorker(given) ? 0 : static_cast<int>(ExitCode::kInterrupted);
 }
 
-// What the dispatcher of the job answers.
-std::string AskDispatcher(const ServiceOptions& options, const std::string& verb,
-                          const std::string& argument = "") {
+// What the dispatcher of the job answers. `about` is named when it refuses.
+std::string AskDispatcher(const ServiceOptions& options, const reader::service::Message& question,
+                          const std::string& about = "", const std::string& fix = "") {
   namespace service = reader::service;
   constexpr int64_t kAnswerNs = 10'000'000'000;
   std::string why;
@@ -229,14 +267,13 @@ std::string AskDispatcher(const ServiceOptions& options, const std::string& verb
                 place->folder().empty()
                     ? ""
                     : "start one: headrace service up PIPELINE --job " + options.job);
-  connection->Send(service::Command{verb, argument});
+  connection->Send(question);
   for (const int64_t until = MonotonicNs() + kAnswerNs; MonotonicNs() < until;) {
     for (const service::Message& message : connection->Receive(100)) {
       const auto* answer = std::get_if<service::Answer>(&message);
       if (answer == nullptr) continue;
       if (answer->code == 0) return answer->text;
-      throw Error(static_cast<ExitCode>(answer->code), answer->text, argument,
-                  "headrace service status " + options.job);
+      throw Error(static_cast<ExitCode>(answer->code), answer->text, about, fix);
     }
     if (connection->is_closed()) break;
   }
@@ -287,7 +324,7 @@ void PrintPace(const nlohmann::json& status) {
 }
 
 int PrintStatus(const ServiceOptions& options) {
-  const std::string text = AskDispatcher(options, "status");
+  const std::string text = AskDispatcher(options, reader::service::Command{"status", ""});
   if (options.json) {
     fmt::print("{}\n", text);
     return 0;
@@ -297,12 +334,17 @@ int PrintStatus(const ServiceOptions& options) {
     status = nlohmann::json::parse(text);
     fmt::print("job {}  {}", options.job, status["state"].get<std::string>());
     if (!status["term"].is_null()) {
-      const auto rows = status["rows_count"].get<uint64_t>();
-      const uint64_t have = rows - status["left_rows_count"].get<uint64_t>();
-      fmt::print(
-          ", generation {}: {} ({} of {} rows admitted)", status["generation"].get<uint64_t>(),
-          FormatPercent(rows == 0 ? 1 : static_cast<double>(have) / static_cast<double>(rows)),
-          have, rows);
+      const auto have = status["admitted_rows_count"].get<uint64_t>();
+      fmt::print(", generation {}: ", status["generation"].get<uint64_t>());
+      if (status["rows_count"].is_null()) {
+        fmt::print("{} rows admitted, without end", have);
+      } else {
+        const auto rows = status["rows_count"].get<uint64_t>();
+        fmt::print(
+            "{} ({} of {} rows admitted)",
+            FormatPercent(rows == 0 ? 1 : static_cast<double>(have) / static_cast<double>(rows)),
+            have, rows);
+      }
     }
     fmt::print("\n");
     PrintPace(status);
@@ -325,29 +367,51 @@ int PrintStatus(const ServiceOptions& options) {
   return 0;
 }
 
+int SubmitJob(const ServiceOptions& options) {
+  reader::service::Submit submit;
+  submit.pipeline = std::filesystem::absolute(options.pipeline).string();
+  for (const std::string& text : options.set) submit.settings.push_back(reader::ParseSetting(text));
+  submit.ranks = options.ranks;
+  submit.mode = options.mode == "lockstep" ? 0 : 1;
+  AskDispatcher(options, submit);
+  SayService(options, fmt::format("submitted; now its ranks: headrace consume service:{} --rank "
+                                  "{}/{}",
+                                  options.job, options.ranks == 1 ? "0" : "R", options.ranks));
+  return 0;
+}
+
 int Service(const ServiceOptions& options) {
   if (options.up->Parsed()) return RunDispatcher(options, options.workers);
-  if (options.dispatcher->Parsed()) return RunDispatcher(options, 0);
+  if (options.dispatcher->Parsed())
+    return options.pipeline.empty() ? RunSubmitted(options) : RunDispatcher(options, 0);
+  if (options.submit->Parsed()) return SubmitJob(options);
   if (options.run_worker->Parsed()) return RunWorkerCommand(options);
   if (options.status->Parsed()) return PrintStatus(options);
   if (options.drain->Parsed()) {
     const std::string worker = std::to_string(options.worker);
-    AskDispatcher(options, "drain", worker);
+    AskDispatcher(options, reader::service::Command{"drain", worker}, worker,
+                  "headrace service status " + options.job);
     SayService(options, "worker " + worker + " ends once its splits are done");
     return 0;
   }
   if (options.end->Parsed()) {
-    AskDispatcher(options, "end");
+    AskDispatcher(options, reader::service::Command{"end", ""});
     return 0;
   }
-  throw Error(ExitCode::kUsage, "say which: up, dispatcher, worker, status, drain or end",
+  throw Error(ExitCode::kUsage, "say which: up, dispatcher, submit, worker, status, drain or end",
               "service", "e.g. headrace service up rm1/pipeline.toml --ranks 2");
 }
 
-void AddJobOptions(CommandLine* command_line, ServiceOptions* options) {
-  command_line->AddOption("PIPELINE", options->pipeline, "Read what this pipeline file says")
-      ->TypeName("PIPELINE")
-      ->Required();
+// What a job is.
+void AddPipelineOptions(CommandLine* command_line, ServiceOptions* options, bool is_required) {
+  CommandOption* const pipeline =
+      command_line
+          ->AddOption("PIPELINE", options->pipeline,
+                      is_required ? "Read what this pipeline file says"
+                                  : "Read what this pipeline file says; without one, wait for jobs "
+                                    "that are submitted, one after the other")
+          ->TypeName("PIPELINE");
+  if (is_required) pipeline->Required();
   command_line
       ->AddOption("--job", options->job,
                   "Name the job, or give a folder for its sockets: a path with a '/'")
@@ -361,15 +425,19 @@ void AddJobOptions(CommandLine* command_line, ServiceOptions* options) {
                   "either way a rank that takes nothing stops the others after a while")
       ->Check(OneOf({"lockstep", "independent"}))
       ->ShowDefault();
+  command_line->AddOption("--set", options->set, "Change a setting: decode.parallelism=2")
+      ->TypeName("KEY=VALUE")
+      ->OneValueEach();
+}
+
+void AddJobOptions(CommandLine* command_line, ServiceOptions* options, bool is_required) {
+  AddPipelineOptions(command_line, options, is_required);
   command_line
       ->AddOption("--fleet", options->fleet,
                   "Keep in this file what the job's processes measure, for report --fleet")
       ->ShowDefault();
   command_line->AddFlag("--no-fleet", options->no_fleet, "Keep nothing of what they measure");
   AddListenOptions(command_line, &options->place);
-  command_line->AddOption("--set", options->set, "Change a setting: decode.parallelism=2")
-      ->TypeName("KEY=VALUE")
-      ->OneValueEach();
 }
 
 HR_COMMAND(
@@ -404,7 +472,7 @@ HR_COMMAND(
              ->Required();
        };
        options->up = subcommand("up", "runs a dispatcher and workers on this machine");
-       AddJobOptions(options->up, options.get());
+       AddJobOptions(options->up, options.get(), true);
        options->up->AddOption("--workers", options->workers, "Keep so many workers running")
            ->Check(InRange(1, 1024))
            ->ShowDefault();
@@ -414,9 +482,23 @@ HR_COMMAND(
                "Run more workers, up to so many, while ranks wait for them; and fewer again")
            ->Check(InRange(1, 1024));
        options->dispatcher = subcommand("dispatcher", "hands the splits of a job to workers");
-       AddJobOptions(options->dispatcher, options.get());
+       AddJobOptions(options->dispatcher, options.get(), false);
+       options->dispatcher->AddFlag("--hand-over", options->hand_over,
+                                    "Interrupted, leave the job to another dispatcher, which ranks "
+                                    "and workers wait for");
+       options->submit = subcommand("submit", "gives a job to a dispatcher that waits for one");
+       AddPipelineOptions(options->submit, options.get(), true);
        options->run_worker = subcommand("worker", "makes batches of the splits it is given");
        job(options->run_worker);
+       options->run_worker
+           ->AddOption("--wait", options->wait,
+                       "Wait no longer for a dispatcher; otherwise as long as it takes")
+           ->TypeName("TIME");
+       options->run_worker
+           ->AddOption("--drain-time", options->drain_time,
+                       "Interrupted, finish the splits at hand within this time")
+           ->TypeName("TIME")
+           ->ShowDefault();
        options->status = subcommand("status", "says how far a job is, and who works on it");
        job(options->status);
        options->status->AddFlag("--json", options->json,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -10,12 +11,24 @@ namespace headrace::reader::service {
 namespace {
 
 // The rows of splits that lie one behind the other.
-std::vector<RowRange> RangesOfRows(const std::vector<uint64_t>& rows) {
+std::vector<RowRange> RangesOfRuns(const std::vector<SplitRun>& runs) {
+  constexpr uint64_t kMostRows = uint64_t{1} << 62;
+  uint64_t splits = 0, rows = 0;
+  for (const SplitRun& run : runs) {
+    if (run.splits > kMostSplits - splits || run.rows > kMostRows ||
+        run.rows * run.splits / std::max<uint64_t>(run.splits, 1) != run.rows ||
+        run.rows * run.splits > kMostRows - rows)
+      throw Error(ExitCode::kBadData, "the dispatcher claims more splits than a table can have");
+    splits += run.splits;
+    rows += run.rows * run.splits;
+  }
   std::vector<RowRange> ranges;
   uint64_t first = 0;
-  for (const uint64_t count : rows) {
-    ranges.push_back({first, count});
-    first += count;
+  for (const SplitRun& run : runs) {
+    for (uint64_t split = 0; split < run.splits; ++split) {
+      ranges.push_back({first, run.rows});
+      first += run.rows;
+    }
   }
   return ranges;
 }
@@ -56,7 +69,7 @@ Join Client::Connected() {
 
 void Client::Start(const Started& started) {
   if (!admitted_) {
-    std::vector<RowRange> splits = RangesOfRows(started.split_rows);
+    std::vector<RowRange> splits = RangesOfRuns(started.split_runs);
     admitted_.emplace(splits);
     for (Checkpoint& saved : saved_) {
       if (saved.splits != splits.size()) throw Error(ExitCode::kBadData, "the splits differ");

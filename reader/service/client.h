@@ -76,6 +76,7 @@ class Client {
   bool has_started() const { return admitted_.has_value(); }
   // Once it has started.
   const Started& job() const { return job_; }
+  const DeliveryLedger& admitted() const { return *admitted_; }
   // Why it is over.
   const Refused& end() const { return end_; }
 

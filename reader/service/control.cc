@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "base/clock.h"
@@ -47,14 +48,14 @@ void ControlConnection::Flush() {
 }
 
 void ControlConnection::Fill() {
+  std::array<uint8_t, kReadBytes> bytes;  // not filled: most reads are short
   for (;;) {
-    const size_t have = in_.size();
-    in_.resize(have + kReadBytes);
-    const ptrdiff_t got = channel_.Read({in_.data() + have, kReadBytes});
-    in_.resize(have + static_cast<size_t>(std::max<ptrdiff_t>(got, 0)));
-    if (got > 0) continue;
-    is_closed_ = got == 0;
-    return;
+    const ptrdiff_t got = channel_.Read(bytes);
+    if (got <= 0) {
+      is_closed_ = got == 0;
+      return;
+    }
+    in_.insert(in_.end(), bytes.begin(), bytes.begin() + got);
   }
 }
 

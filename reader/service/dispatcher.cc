@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "reader/service/unit_order.h"
 
 namespace headrace::reader::service {
 namespace {
@@ -30,6 +31,7 @@ std::vector<Addressed> Dispatcher::Handle(uint64_t peer, const Message& message,
   if (const auto worker = workers_.find(peer); worker != workers_.end()) {
     worker->second.heard_ns = now_ns;
     worker->second.is_silent = false;
+    QueueAsking(peer, &worker->second);
   }
   try {
     std::visit([&](const auto& m) { On(peer, m, now_ns, &out); }, message);
@@ -101,7 +103,11 @@ void Dispatcher::BeginTerm(Out* out) {
   try {
     std::vector<uint64_t> rows;
     for (const auto& [rank, member] : job_.members()) rows.push_back(member.ledger.settled_rows());
-    board_.emplace(options_.board, job_.Union(), job_.term(), std::move(rows));
+    DeliveryLedger all = job_.Union();
+    for (const auto& [rank, member] : job_.members())
+      if (options_.board.in_file_order)
+        CheckInOrder(member.ledger, rank, options_.job.ranks, options_.board.unit_rows);
+    board_.emplace(options_.board, std::move(all), job_.term(), std::move(rows));
   } catch (const Error& error) {
     const Refused refused = RefusedOf(error);
     for (const auto& [rank, member] : job_.members())
@@ -131,8 +137,14 @@ void Dispatcher::TellStarted(uint32_t rank, Out* out) const {
   started.number = member.number;
   started.batch_rows = options_.batch_rows;
   started.epochs = options_.job.epochs;
+  started.unit_rows = options_.board.unit_rows;
+  started.in_file_order = options_.board.in_file_order;
   started.fingerprint = options_.job.fingerprint;
-  for (const RowRange& split : options_.job.splits) started.split_rows.push_back(split.count);
+  for (const RowRange& split : options_.job.splits) {
+    std::vector<SplitRun>& runs = started.split_runs;
+    if (runs.empty() || runs.back().rows != split.count) runs.push_back({split.count, 0});
+    ++runs.back().splits;
+  }
   out->push_back({member.peer, std::move(started)});
 }
 
@@ -202,31 +214,51 @@ void Dispatcher::On(uint64_t peer, const Ask& ask, int64_t now_ns, Out* out) {
   if (worker == workers_.end() || !board_ || ask.term != job_.term()) return;
   constexpr uint64_t kMostWanted = 1024;
   worker->second.wants = std::min<uint64_t>(worker->second.wants + ask.count, kMostWanted);
+  QueueAsking(peer, &worker->second);
   Serve(now_ns, out);
+}
+
+void Dispatcher::QueueAsking(uint64_t peer, Worker* worker) {
+  if (worker->wants == 0 || std::exchange(worker->is_asking, true)) return;
+  asking_.push_back(peer);
 }
 
 // One lease each in turn, so that a worker that asks for many leaves others some.
 void Dispatcher::Serve(int64_t now_ns, Out* out) {
   if (!board_) return;
-  for (bool any = true; any;) {
-    any = false;
-    auto turn = workers_.upper_bound(last_served_);
-    for (size_t left = workers_.size(); left > 0; --left, ++turn) {
-      if (turn == workers_.end()) turn = workers_.begin();
-      auto& [peer, worker] = *turn;
-      if (worker.wants == 0 || worker.is_draining || worker.is_silent) continue;
-      const uint64_t again = board_->leased_again();
-      std::optional<Lease> lease = board_->Hand(peer, now_ns);
-      if (!lease) continue;  // perhaps one for another: a backup is never for whoever is slow
-      ++counts_.leases;
-      if (board_->leased_again() > again) {
-        ++counts_.again;
-        for (const RowRange& range : lease->wanted) counts_.again_rows += range.count;
-      }
-      --worker.wants;
-      last_served_ = peer;
+  constexpr uint64_t kAheadOfAll = 2, kOfEachWorker = 4;
+  board_->SetWindow(kAheadOfAll + kOfEachWorker * workers_.size());
+  while (!asking_.empty()) {
+    const uint64_t peer = asking_.front();
+    const auto found = workers_.find(peer);
+    if (found == workers_.end() || found->second.wants == 0 || found->second.is_draining ||
+        found->second.is_silent) {
+      asking_.pop_front();
+      if (found != workers_.end()) found->second.is_asking = false;
+      continue;
+    }
+    std::optional<Lease> lease = board_->HandNew(peer, now_ns);
+    if (!lease) return;
+    asking_.pop_front();
+    found->second.is_asking = false;
+    --found->second.wants;
+    QueueAsking(peer, &found->second);
+    out->push_back({peer, std::move(*lease)});
+  }
+}
+
+// Splits that others are slow with, once nothing else is left: to whoever asks, but for the slow
+// one.
+void Dispatcher::ServeSlow(int64_t now_ns, Out* out) {
+  if (!board_) return;
+  for (const uint64_t peer : asking_) {
+    const auto found = workers_.find(peer);
+    if (found == workers_.end() || found->second.is_draining || found->second.is_silent) continue;
+    while (found->second.wants > 0) {
+      std::optional<Lease> lease = board_->HandSlow(peer, now_ns);
+      if (!lease) break;
+      --found->second.wants;
       out->push_back({peer, std::move(*lease)});
-      any = true;
     }
   }
 }
@@ -260,6 +292,7 @@ void Dispatcher::Lose(uint64_t peer, int64_t now_ns, Out* out) {
     Note("worker_lost", worker->second, open, "its connection ended");
   }
   workers_.erase(worker);
+  std::erase(asking_, peer);
   if (!board_) return;
   board_->WorkerLost(peer);
   Serve(now_ns, out);
@@ -289,6 +322,7 @@ std::vector<Addressed> Dispatcher::Tick(int64_t now_ns) {
     if (board_) board_->WorkerLost(peer);
   }
   Serve(now_ns, &out);
+  ServeSlow(now_ns, &out);
   EndDrained(&out);
   return out;
 }
@@ -313,6 +347,8 @@ void Dispatcher::Note(std::string kind, const Worker& worker, uint64_t splits, s
                      splits > 0 ? std::optional(splits) : std::nullopt,
                      text.empty() ? where : where + ": " + text});
 }
+
+void Dispatcher::On(uint64_t peer, const service::Drain&, int64_t, Out* out) { Drain(peer, out); }
 
 bool Dispatcher::Drain(uint64_t peer, std::vector<Addressed>* out) {
   const auto worker = workers_.find(peer);
@@ -345,6 +381,7 @@ DispatcherStatus Dispatcher::status() const {
   status.generation = job_.generation();
   status.is_running = board_.has_value();
   status.is_complete = is_complete();
+  status.is_endless = options_.job.epochs == kEndlessEpochs;
   status.rows = rows_;
   status.left_rows = board_ ? board_->left_rows() : rows_;
   status.leased_again = board_ ? board_->leased_again() : 0;

@@ -6,6 +6,7 @@
 // thread-safe.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -22,6 +23,9 @@ struct Addressed {
   uint64_t peer = 0;
   Message message;
 };
+
+// Of a job that reads its table for ever: nobody sees the last one.
+constexpr uint64_t kEndlessEpochs = uint64_t{1} << 20;
 
 struct DispatcherOptions {
   JobOptions job;
@@ -56,6 +60,7 @@ struct DispatcherStatus {
   Term term = 0;
   uint64_t generation = 0;
   bool is_running = false, is_complete = false;  // the latter: every rank has delivered its rows
+  bool is_endless = false;                       // rows and left_rows say nothing
   uint64_t rows = 0, left_rows = 0;  // of all epochs; the latter is unknown (= rows) until it runs
   uint64_t leased_again = 0, workers_lost = 0;
   double rows_per_second = 0;  // admitted in this term; 0: not known yet
@@ -111,6 +116,7 @@ class Dispatcher {
     Register who;
     uint64_t wants = 0;
     int64_t heard_ns = 0, connected_ns = 0;
+    bool is_asking = false;  // in asking_
     bool is_silent = false, is_draining = false, was_told_bye = false;
     Alive last;
   };
@@ -123,6 +129,7 @@ class Dispatcher {
   void On(uint64_t peer, const Cut& cut, int64_t now_ns, Out* out);
   void On(uint64_t peer, const Failed& failed, int64_t now_ns, Out* out);
   void On(uint64_t, const Alive& alive, int64_t now_ns, Out* out);
+  void On(uint64_t peer, const service::Drain& leaves, int64_t now_ns, Out* out);
   template <typename M>
   void On(uint64_t peer, const M& message, int64_t now_ns, Out* out);  // not for a dispatcher
 
@@ -132,6 +139,8 @@ class Dispatcher {
   void TellStarted(uint32_t rank, Out* out) const;
   void TellSession(uint64_t peer, Out* out);
   void Serve(int64_t now_ns, Out* out);
+  void ServeSlow(int64_t now_ns, Out* out);
+  void QueueAsking(uint64_t peer, Worker* worker);
   void Lose(uint64_t peer, int64_t now_ns, Out* out);
   void EndIfComplete(Out* out);
   void EndDrained(Out* out);
@@ -146,7 +155,7 @@ class Dispatcher {
   std::map<uint64_t, Report> clients_;  // connections of members, with what they last said
   std::set<uint32_t> done_;             // ranks that delivered all that they got in this term
   std::set<uint64_t> dismissed_;        // connections of ranks that were told Bye in this term
-  uint64_t last_served_ = 0;            // worker: the next one is first
+  std::deque<uint64_t> asking_;         // workers that want leases, in turn; some no longer
   uint64_t rows_ = 0;
   DispatcherCounts counts_;
   int64_t counted_ns_ = 0, now_ns_ = 0;

@@ -1,5 +1,7 @@
 #include "reader/service/dispatcher_process.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <chrono>
 #include <filesystem>
@@ -31,23 +33,66 @@ Term FirstTerm() {
       duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count());
 }
 
+// Besides at the folder's socket.
+void Listen(const DispatcherProcessOptions& options, ControlServer* server) {
+  RemoveDeadSockets(options.folder);
+  if (!IsNetwork(options.listen.kind)) return;
+  server->Guard(std::make_unique<GuardedListener>(options.listen, Purpose::kControl,
+                                                  options.credentials, options.note));
+  if (!options.address_file.empty())
+    WriteAddressFile(options.address_file, server->guarded()->address());
+}
+
+PipelineSpec CheckedSpec(const DispatcherProcessOptions& given) {
+  const PipelineSpec whole = LoadPipeline(given.pipeline, given.settings);
+  if (whole.file_order && given.mode != Mode::kLockstep)
+    throw Error(ExitCode::kUsage, "keeps the table's order, which independent ranks do not",
+                given.pipeline, "set pipeline.order = \"any\", or leave out --mode");
+  WorkerSpec(whole);
+  return whole;
+}
+
+// What a dispatcher without a job answers.
+Answer TakeSubmission(const DispatcherProcessOptions& options, const Submit& submit) {
+  constexpr uint32_t kMostRanks = 65536;
+  DispatcherProcessOptions given = options;
+  given.pipeline = submit.pipeline;
+  given.settings = submit.settings;
+  given.mode = static_cast<Mode>(submit.mode);
+  try {
+    if (submit.mode > 1 || submit.ranks == 0 || submit.ranks > kMostRanks)
+      throw Error(ExitCode::kUsage, "there is no such mode, or number of ranks", submit.pipeline);
+    CheckedSpec(given);
+  } catch (const Error& error) {
+    return {static_cast<uint32_t>(error.code()), error.what()};
+  }
+  return {0, ""};
+}
+
 DispatcherOptions OptionsOf(const DispatcherProcessOptions& given) {
-  const PipelineSpec spec = WorkerSpec(LoadPipeline(given.pipeline, given.settings));
+  const PipelineSpec whole = CheckedSpec(given);
+  const PipelineSpec spec = WorkerSpec(whole);
   SourceContext context;
   context.stopped = given.interrupted;
   dwrf::OpenOptions opening;
   if (!spec.keys.empty()) opening.keys = dwrf::KeyRing::Load(spec.keys);
   const Table table = OpenTable(spec.table, spec.io, context, opening);
   dwrf::CheckProjection(table.files[0]->schema(), table.files[0]->source().name(), spec.projection);
+  if (table.splits.size() > kMostSplits)
+    throw Error(
+        ExitCode::kResources,
+        fmt::format("has {} stripes, a job's table at most {}", table.splits.size(), kMostSplits),
+        given.pipeline, "make larger stripes");
   DispatcherOptions options;
   options.job.ranks = given.ranks;
-  options.job.epochs = spec.epochs;
+  options.job.epochs = spec.epochs == 0 ? kEndlessEpochs : spec.epochs;
   options.job.splits = RangesOf(table.splits);
   options.job.fingerprint = FingerprintOf(table, spec);
   options.job.first_term = FirstTerm();
   options.board.mode = given.mode;
   options.board.ranks = given.ranks;
-  options.board.epochs = spec.epochs;
+  options.board.epochs = options.job.epochs;
+  options.board.in_file_order = whole.file_order;
   options.board.unit_rows = spec.unit_rows;
   options.board.seed = spec.seed;
   options.batch_rows = spec.batch_rows;
@@ -64,16 +109,11 @@ DispatcherOptions OptionsOf(const DispatcherProcessOptions& given) {
 }  // namespace
 
 struct DispatcherProcess::State {
-  explicit State(DispatcherProcessOptions given)
+  State(DispatcherProcessOptions given, DispatcherOptions job)
       : options(std::move(given)),
-        dispatcher(OptionsOf(options)),
+        dispatcher(std::move(job)),
         server(DispatcherSocket(options.folder)) {
-    RemoveDeadSockets(options.folder);
-    if (!IsNetwork(options.listen.kind)) return;
-    server.Guard(std::make_unique<GuardedListener>(options.listen, Purpose::kControl,
-                                                   options.credentials, options.note));
-    if (!options.address_file.empty())
-      WriteAddressFile(options.address_file, server.guarded()->address());
+    Listen(options, &server);
   }
 
   bool Interrupted() const { return options.interrupted && options.interrupted(); }
@@ -98,6 +138,9 @@ void DispatcherProcess::State::Take(const ControlServer::Event& event) {
   for (const Message& message : event.messages) {
     if (const auto* command = std::get_if<Command>(&message)) {
       server.Send(event.peer, Obey(*command));
+    } else if (std::holds_alternative<Submit>(message)) {
+      server.Send(event.peer, Answer{static_cast<uint32_t>(ExitCode::kUsage),
+                                     "this dispatcher has a job: " + options.pipeline});
     } else if (const auto* measured = std::get_if<Measured>(&message)) {
       TakeMeasured(event.peer, *measured);
     } else {
@@ -158,8 +201,32 @@ void DispatcherProcess::State::Part() {
   }
 }
 
+std::optional<Submit> AwaitSubmission(const DispatcherProcessOptions& options) {
+  ControlServer server(DispatcherSocket(options.folder));
+  Listen(options, &server);
+  while (!options.interrupted || !options.interrupted()) {
+    for (const auto& event : server.Wait(kWaitMs)) {
+      for (const Message& message : event.messages) {
+        const auto* submit = std::get_if<Submit>(&message);
+        if (submit != nullptr) {
+          const Answer answer = TakeSubmission(options, *submit);
+          server.Send(event.peer, answer);
+          if (answer.code == 0) return *submit;
+        } else if (std::holds_alternative<Command>(message)) {
+          server.Send(event.peer, Answer{static_cast<uint32_t>(ExitCode::kFailure),
+                                         "this dispatcher has no job yet"});
+        }
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+DispatcherProcess::DispatcherProcess(DispatcherProcessOptions options, DispatcherOptions job)
+    : state_(std::make_unique<State>(std::move(options), std::move(job))) {}
+
 DispatcherProcess::DispatcherProcess(DispatcherProcessOptions options)
-    : state_(std::make_unique<State>(std::move(options))) {}
+    : DispatcherProcess(options, OptionsOf(options)) {}
 
 DispatcherProcess::~DispatcherProcess() = default;
 
@@ -189,6 +256,7 @@ bool DispatcherProcess::Run() {
     }
   }
   const bool is_over = state.dispatcher.is_over();
+  if (!is_over && !state.was_told_to_end && state.options.hands_over) return false;
   state.Part();
   return is_over;
 }

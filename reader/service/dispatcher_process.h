@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct DispatcherProcessOptions {
   uint32_t ranks = 1;
   Mode mode = Mode::kLockstep;
   std::function<bool()> interrupted = {};
+  // Interrupted, it leaves the job to another dispatcher: ranks and workers wait for that one.
+  bool hands_over = false;
   // Called ten times a second, by Run's thread. Returns what it makes the dispatcher say.
   std::function<std::vector<Addressed>(Dispatcher*)> watch = {};
   // What `status` answers, of a status.
@@ -36,15 +39,24 @@ struct DispatcherProcessOptions {
   std::function<std::vector<Kept>()> kept = {};
 };
 
+// Waits for somebody to submit a job, where the job's DispatcherProcess will listen; meanwhile
+// ranks and workers that come wait. A pipeline that is none for a service is refused. Nothing when
+// interrupted. Throws Error as DispatcherProcess, which reads `options` but for pipeline, settings,
+// ranks and mode.
+std::optional<Submit> AwaitSubmission(const DispatcherProcessOptions& options);
+
 class DispatcherProcess {
  public:
   // Opens the table and listens. Throws Error kUsage when another dispatcher has the job, or the
   // pipeline is none for a service; otherwise as LoadPipeline and OpenTable.
   explicit DispatcherProcess(DispatcherProcessOptions options);
+  // Of a job that is known already; `options.pipeline` names it.
+  DispatcherProcess(DispatcherProcessOptions options, DispatcherOptions job);
   ~DispatcherProcess();
 
   // Returns when all rows were delivered and all clients have gone; false when it was interrupted,
-  // or told to end, before: then the ranks are told that the job was ended. Throws Error when the
+  // or told to end, before: then the ranks are told that the job was ended, unless it hands over.
+  // Throws Error when the
   // job cannot go on.
   bool Run();
 

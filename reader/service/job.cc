@@ -15,7 +15,8 @@ constexpr uint64_t kNoSuchTerm = uint64_t{1} << 63;  // nor such a generation
 
 }  // namespace
 
-Job::Job(JobOptions options) : options_(std::move(options)), term_(options_.first_term) {}
+Job::Job(JobOptions options)
+    : options_(std::move(options)), empty_(options_.splits), term_(options_.first_term) {}
 
 // The rows that the Join brings, of one state or of several former ranks'.
 DeliveryLedger Job::StateOf(const Join& join) const {
@@ -25,7 +26,7 @@ DeliveryLedger Job::StateOf(const Join& join) const {
                 fmt::format("give --rank N/{}", options_.ranks));
   if (join.term >= kNoSuchTerm || join.generation >= kNoSuchTerm)
     throw Error(ExitCode::kBadData, fmt::format("rank {} claims an impossible term", join.rank));
-  DeliveryLedger ledger(options_.splits);
+  DeliveryLedger ledger = empty_;
   for (const std::string& text : join.states) {
     const std::string name = fmt::format("the state of rank {}", join.rank);
     Checkpoint saved = ParseCheckpoint(text, name);
@@ -36,7 +37,7 @@ DeliveryLedger Job::StateOf(const Join& join) const {
       throw Error(ExitCode::kUsage, "has rows of more epochs than the job reads", name,
                   "raise source.epochs");
     try {
-      ledger.Merge(DeliveryLedger(options_.splits, std::move(saved.delivered)));
+      ledger.Merge(DeliveryLedger(empty_, std::move(saved.delivered)));
     } catch (const Error& error) {
       throw error.Within(name);
     }
@@ -167,7 +168,7 @@ std::optional<uint32_t> Job::RankOf(uint64_t peer) const {
 }
 
 DeliveryLedger Job::Union() const {
-  DeliveryLedger all(options_.splits);
+  DeliveryLedger all = empty_;
   for (const auto& [rank, member] : members_) {
     try {
       all.Merge(member.ledger);

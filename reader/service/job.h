@@ -88,7 +88,8 @@ class Job {
   Joined Enter(uint64_t peer, const Join& join, DeliveryLedger state, Joined result);
 
   const JobOptions options_;
-  Term term_, floor_ = 0;  // floor_: the highest that anybody has reported
+  const DeliveryLedger empty_;  // of the table
+  Term term_, floor_ = 0;       // floor_: the highest that anybody has reported
   uint64_t generation_ = 0;
   bool is_running_ = false;
   std::map<uint32_t, Member> members_;

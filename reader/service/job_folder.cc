@@ -109,10 +109,6 @@ std::string DispatcherSocket(const std::string& folder) { return folder + "/disp
 PipelineSpec WorkerSpec(PipelineSpec spec) {
   Refuse(spec, spec.synthetic.has_value(), "has no table whose splits could be leased",
          "set source.table");
-  Refuse(spec, spec.epochs == 0, "reads its table for ever, which a job does not",
-         "set source.epochs");
-  Refuse(spec, spec.file_order, "wants rows in the table's order, which a job does not keep yet",
-         "set pipeline.order = \"any\"");
   Refuse(spec, HasOperator(spec, "shuffle"),
          "shuffles rows across splits, which a job does not yet", "leave out the operator shuffle");
   Refuse(spec, spec.cache.enabled(), "has a [[cache]], which workers do not share yet",
@@ -122,6 +118,9 @@ PipelineSpec WorkerSpec(PipelineSpec spec) {
   Refuse(spec, !HasOperator(spec, "tensorize"), "makes no tensor batches",
          "let the last operator of the workers be tensorize");
   spec.unit_rows = WorkerRows(spec);
+  // Ranks put units into the table's order, whoever made them.
+  spec.file_order = false;
+  spec.reorder_window = 0;
   // The client joins units to batches.
   for (StageSpec& stage : spec.stages)
     std::erase_if(stage.operators, [](const OperatorSpec& op) { return op.kind == "rebatch"; });

@@ -29,8 +29,8 @@ void FieldsOf(M& m, V& v) {
   } else if constexpr (std::is_same_v<T, Waiting>) {
     v(m.missing);
   } else if constexpr (std::is_same_v<T, Started>) {
-    v(m.term, m.generation, m.instance, m.number, m.batch_rows, m.epochs, m.fingerprint,
-      m.split_rows);
+    v(m.term, m.generation, m.instance, m.number, m.batch_rows, m.epochs, m.unit_rows,
+      m.in_file_order, m.fingerprint, m.split_runs);
   } else if constexpr (std::is_same_v<T, Superseded>) {
     v(m.instance, m.reason);
   } else if constexpr (std::is_same_v<T, Refused>) {
@@ -62,6 +62,8 @@ void FieldsOf(M& m, V& v) {
     v(m.instance, m.number, m.sent_realtime_ns, m.bytes);
   } else if constexpr (std::is_same_v<T, Kept>) {
     v(m.instance, m.number);
+  } else if constexpr (std::is_same_v<T, Submit>) {
+    v(m.pipeline, m.settings, m.ranks, m.mode);
   }
 }
 
@@ -83,6 +85,7 @@ class MessageWriter {
   }
   void Put(const std::pair<std::string, std::string>& pair) { (*this)(pair.first, pair.second); }
   void Put(const RowRange& range) { (*this)(range.first, range.count); }
+  void Put(const SplitRun& run) { (*this)(run.rows, run.splits); }
   void Put(const RowSpan& span) {
     (*this)(span.epoch, span.split, span.first, span.count, span.rows);
   }
@@ -130,6 +133,7 @@ class MessageReader {
   }
   void Get(std::pair<std::string, std::string>& pair) { (*this)(pair.first, pair.second); }
   void Get(RowRange& range) { (*this)(range.first, range.count); }
+  void Get(SplitRun& run) { (*this)(run.rows, run.splits); }
   void Get(RowSpan& span) { (*this)(span.epoch, span.split, span.first, span.count, span.rows); }
   void Get(Fingerprint& print) {
     (*this)(print.table, print.projection, print.transforms, print.seed);

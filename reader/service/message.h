@@ -22,7 +22,7 @@
 namespace headrace::reader::service {
 
 constexpr uint32_t kMessageMagic = 0x56535248;  // "HRSV" in memory
-constexpr uint16_t kMessageVersion = 1;
+constexpr uint16_t kMessageVersion = 2;
 constexpr uint64_t kMessageHeaderBytes = 24;
 constexpr uint64_t kMaxMessageBytes = uint64_t{256} << 20;
 
@@ -46,13 +46,21 @@ struct Waiting {
   std::vector<uint32_t> missing;
 };
 
+// So many splits, one behind the other, of as many rows each.
+struct SplitRun {
+  uint64_t rows = 0, splits = 0;
+  bool operator==(const SplitRun&) const = default;
+};
+constexpr uint64_t kMostSplits = uint64_t{1} << 24;  // of a job's table
+
 // Dispatcher -> client: the term begins, or goes on for a rank that joined again.
 struct Started {
   Term term = 0;
   uint64_t generation = 0, instance = 0, number = 0;  // the last two: of the Join it answers
-  uint64_t batch_rows = 0, epochs = 0;
+  uint64_t batch_rows = 0, epochs = 0, unit_rows = 0;
+  uint32_t in_file_order = 0;  // 1: unit n of the table's order is of rank n mod ranks
   Fingerprint fingerprint;
-  std::vector<uint64_t> split_rows;
+  std::vector<SplitRun> split_runs;  // of the table
 };
 
 // Dispatcher -> client: the term is over before all was delivered. Join again.
@@ -140,7 +148,8 @@ struct Alive {
   uint64_t idle_ns = 0, no_room_ns = 0;
 };
 
-// Dispatcher -> worker: asks for no more; Bye once its leases are done.
+// Dispatcher -> worker: asks for no more; Bye once its leases are done. Worker -> dispatcher: wants
+// to leave, and be drained.
 struct Drain {};
 // Dispatcher -> worker or client: may go.
 struct Bye {};
@@ -169,10 +178,18 @@ struct Kept {
   uint64_t instance = 0, number = 0;
 };
 
+// Of a command to a dispatcher without a job: this one. Its pipeline file is one that the
+// dispatcher can read. Answered by Answer.
+struct Submit {
+  std::string pipeline;
+  std::vector<std::pair<std::string, std::string>> settings;
+  uint32_t ranks = 1, mode = 0;  // Mode
+};
+
 // The kind on the wire is the place here, from 1.
 using Message = std::variant<Join, Waiting, Started, Again, Superseded, Refused, Report, Ended,
                              Register, Session, Ask, Lease, Cut, Failed, Alive, Drain, Bye, Command,
-                             Answer, Measured, Kept>;
+                             Answer, Measured, Kept, Submit>;
 
 // The message on the wire. Throws Error kResources when its body is longer than kMaxMessageBytes.
 std::string Serialize(const Message& message);

@@ -27,6 +27,7 @@
 #include "reader/service/control.h"
 #include "reader/service/job_folder.h"
 #include "reader/service/process_name.h"
+#include "reader/service/unit_order.h"
 #include "reader/service/wakeup.h"
 
 namespace headrace::reader::service {
@@ -81,6 +82,7 @@ struct ReceiveJob::State {
   std::optional<Listener> listener;  // once set, the accepting thread's
   std::optional<Client> client;
   std::deque<TensorBatch> units;
+  std::optional<UnitOrder> order;  // of units that wait for their turn, if they have one
   std::exception_ptr error;
   PipelineProgress progress;
   std::vector<uint32_t> missing;  // ranks, as the dispatcher last said
@@ -311,6 +313,11 @@ void ReceiveJob::State::Receive(const std::shared_ptr<Receiver>& from) {
 bool ReceiveJob::State::Admit(TensorBatch&& unit) {
   std::unique_lock lock(mutex);
   while (!is_done && !Stopped()) {
+    if (!order && client->has_started() && client->job().in_file_order != 0)
+      order.emplace(client->admitted(), client->job().epochs, client->job().unit_rows, options.rank,
+                    options.ranks);
+    // Units out of turn do not count: the dispatcher leases few of those, and the one that all wait
+    // for may be behind them.
     if (units.size() >= options.queue) {
       changed.wait_for(lock, kLookAgain);
       continue;
@@ -323,7 +330,12 @@ bool ReceiveJob::State::Admit(TensorBatch&& unit) {
       case Client::Admission::kStale:
         return true;
       case Client::Admission::kNew:
-        units.push_back(std::move(unit));
+        if (!order) {
+          units.push_back(std::move(unit));
+        } else if (!unit.spans.empty()) {
+          order->Add(std::move(unit));
+          while (auto next = order->Next()) units.push_back(std::move(*next));
+        }
         changed.notify_all();
         return true;
     }

@@ -19,6 +19,13 @@ SplitBoard::SplitBoard(BoardOptions options, DeliveryLedger settled, Term term,
   dealt_rows_.resize(options_.ranks, 0);
   uint64_t rows = 0;
   for (const RowRange& split : settled_.splits()) rows += split.count;
+  if (options_.in_file_order) {
+    uint64_t units = 0;
+    for (const RowRange& split : settled_.splits()) {
+      first_unit_.push_back(units);
+      units += NumUnits(split.count, options_.unit_rows);
+    }
+  }
   left_rows_ = rows * options_.epochs - settled_.settled_rows();
   epoch_ = settled_.first_epoch();
   BeginEpoch();
@@ -49,14 +56,24 @@ std::optional<SplitBoard::Key> SplitBoard::NextLost() {
 
 std::optional<SplitBoard::Key> SplitBoard::NextFree() {
   while (epoch_ < options_.epochs) {
-    while (next_ < order_.size()) {
-      const uint64_t split = order_[next_++];
-      if (!settled_.IsDone(epoch_, split)) return Key{epoch_, split};
+    for (; next_ < order_.size(); ++next_) {
+      const Key key{epoch_, order_[next_]};
+      if (settled_.IsDone(key.first, key.second)) continue;
+      if (!IsWithinWindow(key)) return std::nullopt;
+      ++next_;
+      return key;
     }
     ++epoch_;
     BeginEpoch();
   }
   return std::nullopt;
+}
+
+bool SplitBoard::IsWithinWindow(const Key& key) const {
+  if (!options_.in_file_order || window_ == 0 || open_.empty()) return true;
+  const Key& first = open_.begin()->first;
+  const uint64_t splits = order_.size();
+  return (key.first - first.first) * splits + key.second - first.second < window_;
 }
 
 // The one that is leased for longest, once, to a worker that does not have it.
@@ -114,6 +131,11 @@ uint32_t SplitBoard::FirstForEvenRows(const Key& key) {
 
 Deal SplitBoard::MakeDeal(const Key& key) {
   Deal deal{0, 1, options_.ranks};
+  // Unit n of the table's order to rank n mod ranks: ranks know it as well (unit_order.h).
+  if (options_.in_file_order) {
+    deal.first = static_cast<uint32_t>(first_unit_[key.second] % options_.ranks);
+    return deal;
+  }
   if (options_.mode == Mode::kLockstep) {
     deal.first = FirstForEvenRows(key);
     return deal;
@@ -150,29 +172,43 @@ void SplitBoard::CountPending(const Key& key, Open* open) {
 }
 
 std::optional<Lease> SplitBoard::Hand(uint64_t worker, int64_t now_ns) {
+  std::optional<Lease> lease = HandNew(worker, now_ns);
+  return lease ? lease : HandSlow(worker, now_ns);
+}
+
+std::optional<Lease> SplitBoard::HandNew(uint64_t worker, int64_t now_ns) {
   std::optional<Key> key = NextLost();
   if (!key) key = NextFree();
-  if (!key) key = NextSlow(worker, now_ns);
   if (!key) return std::nullopt;
-  const auto [place, is_new] = open_.try_emplace(*key);
+  return LeaseOf(*key, worker, now_ns);
+}
+
+std::optional<Lease> SplitBoard::HandSlow(uint64_t worker, int64_t now_ns) {
+  const std::optional<Key> key = NextSlow(worker, now_ns);
+  if (!key) return std::nullopt;
+  return LeaseOf(*key, worker, now_ns);
+}
+
+Lease SplitBoard::LeaseOf(const Key& key, uint64_t worker, int64_t now_ns) {
+  const auto [place, is_new] = open_.try_emplace(key);
   Open& open = place->second;
   if (is_new) {
-    open.deal = MakeDeal(*key);
+    open.deal = MakeDeal(key);
   } else {
     ++again_;  // with its deal: within a term a unit belongs to one client
   }
-  if (options_.mode == Mode::kIndependent) CountPending(*key, &open);
+  if (options_.mode == Mode::kIndependent) CountPending(key, &open);
   open.lost = false;
   open.since_ns = now_ns;
   if (std::find(open.workers.begin(), open.workers.end(), worker) == open.workers.end())
     open.workers.push_back(worker);
-  of_worker_[worker].insert(*key);
+  of_worker_[worker].insert(key);
   Lease lease;
   lease.term = term_;
-  lease.epoch = key->first;
-  lease.split = key->second;
+  lease.epoch = key.first;
+  lease.split = key.second;
   lease.deal = open.deal;
-  for (const RowSpan& span : settled_.Remaining(key->first, key->second))
+  for (const RowSpan& span : settled_.Remaining(key.first, key.second))
     lease.wanted.push_back({span.first, span.count});
   return lease;
 }

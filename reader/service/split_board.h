@@ -44,9 +44,17 @@ class SplitBoard {
   SplitBoard(BoardOptions options, DeliveryLedger settled, Term term,
              std::vector<uint64_t> rows_of_ranks = {});
 
+  // In file order: so many splits from the first one that is not done may be handed out, so that
+  // what ranks hold until its turn comes is bounded. 0, the default: all.
+  void SetWindow(uint64_t splits) { window_ = splits; }
+
   // A lease for this worker; nothing when there is none now. Time: units of the split, and in
   // lockstep up to 64 x ranks; when only slow splits are left, the open leases.
   std::optional<Lease> Hand(uint64_t worker, int64_t now_ns);
+  // The same in two parts: what nobody works on; then what others are slow with. Whether there is a
+  // lease of the first kind does not depend on the worker.
+  std::optional<Lease> HandNew(uint64_t worker, int64_t now_ns);
+  std::optional<Lease> HandSlow(uint64_t worker, int64_t now_ns);
   // Rows that a client has. Those that it has said before count once. Throws Error kBadData for
   // rows that are not of this job.
   void Admitted(std::span<const RowSpan> rows, int64_t now_ns = 0);
@@ -71,7 +79,9 @@ class SplitBoard {
 
   std::optional<Key> NextLost();
   std::optional<Key> NextFree();
+  bool IsWithinWindow(const Key& key) const;
   std::optional<Key> NextSlow(uint64_t worker, int64_t now_ns) const;
+  Lease LeaseOf(const Key& key, uint64_t worker, int64_t now_ns);
   Deal MakeDeal(const Key& key);
   uint32_t FirstForEvenRows(const Key& key);
   void CountPending(const Key& key, Open* open);
@@ -93,6 +103,9 @@ class SplitBoard {
   std::vector<uint64_t> dealt_rows_;  // by rank, in lockstep; with those it had before
   std::vector<uint64_t> pending_;     // units leased and not admitted, by rank; when independent
   std::vector<uint64_t> dealt_;       // splits dealt whole, by rank
+  std::vector<uint64_t>
+      first_unit_;  // of each split, counted from the epoch's first; in file order
+  uint64_t window_ = 0;
 };
 
 }  // namespace headrace::reader::service

@@ -108,7 +108,7 @@ class WorkerLoop {
         }}) {}
   ~WorkerLoop() { StopPipeline(); }
 
-  void Run() {
+  bool Run() {
     try {
       while (!IsOver()) Turn();
     } catch (const Error& error) {
@@ -123,17 +123,33 @@ class WorkerLoop {
     }
     // Bye is said once all that it made is admitted: what the lanes still hold nobody waits for.
     if (connection_) SayLastMeasured(options_.measured.get(), connection_.get());
+    return !gives_up_;
   }
 
  private:
   bool Interrupted() const { return options_.interrupted && options_.interrupted(); }
   bool IsOver() {
     std::lock_guard lock(shared_.mutex);
-    return shared_.worker.is_over() || Interrupted();
+    return shared_.worker.is_over() || gives_up_;
+  }
+
+  // Once interrupted: asks to be drained, and gives up where that cannot be.
+  void Leave() {
+    if (!Interrupted()) return;
+    const int64_t now = MonotonicNs();
+    if (!connection_ || (leaves_ns_ > 0 && now - leaves_ns_ > options_.drain_ns)) {
+      gives_up_ = true;
+      return;
+    }
+    if (leaves_ns_ > 0) return;
+    leaves_ns_ = now;
+    connection_->Send(Drain{});
+    if (options_.note) options_.note("finishes its splits, then ends");
   }
 
   void Turn() {
-    if (!connection_ && !Connect()) return;
+    Leave();
+    if (gives_up_ || (!connection_ && !Connect())) return;
     const std::vector<Message> messages = connection_->Receive(kLookMs, shared_.wakeup.fd());
     shared_.wakeup.Clear();
     {
@@ -144,6 +160,8 @@ class WorkerLoop {
     }
     if (connection_->is_closed()) {
       connection_.reset();
+      connected_ns_ = MonotonicNs();
+      if (Interrupted()) return;
       if (options_.note) options_.note("the dispatcher is gone: waits for it, or for another one");
       return;
     }
@@ -160,6 +178,10 @@ class WorkerLoop {
       if (options_.note && !std::exchange(has_noted_, true))
         options_.note(fmt::format("waits for the dispatcher of {}{}{}", options_.place->text(),
                                   why.empty() ? "" : ": ", why));
+      if (MonotonicNs() - connected_ns_ > options_.wait_ns)
+        throw Error(ExitCode::kFailure,
+                    fmt::format("waited {} s for the dispatcher", options_.wait_ns / 1'000'000'000),
+                    options_.place->text(), "start it, or raise --wait");
       usleep(kLookMs * 1000);
       return false;
     }
@@ -203,8 +225,9 @@ class WorkerLoop {
     auto consumer = std::make_unique<DealUnits>(&shared_, &lanes_, spec.unit_rows);
     DealUnits* const deal = consumer.get();
     splits_ = std::make_shared<LeasedSplits>([this] { shared_.wakeup.Wake(); });
-    pipeline_ = std::make_unique<Pipeline>(std::move(spec), std::move(consumer),
-                                           options_.interrupted, CheckpointOptions{}, splits_);
+    pipeline_ = std::make_unique<Pipeline>(
+        std::move(spec), std::move(consumer), [this] { return gives_up_.load(); },
+        CheckpointOptions{}, splits_);
     if (!(pipeline_->fingerprint() == session.fingerprint))
       throw Error(ExitCode::kBadData, "the table here is another one than the dispatcher's",
                   session.path, "let all processes of a job read the same files");
@@ -281,7 +304,9 @@ class WorkerLoop {
   std::thread runner_;
   std::exception_ptr pipeline_error_;  // once ended
   std::atomic<bool> pipeline_ended_{false};
-  int64_t alive_ns_ = 0, counted_ns_ = 0;
+  int64_t alive_ns_ = 0, counted_ns_ = 0, leaves_ns_ = 0;
+  int64_t connected_ns_ = MonotonicNs();  // when it last had a dispatcher, or began
+  std::atomic<bool> gives_up_{false};
   uint64_t idle_ns_ = 0;
   bool was_idle_ = false;
   bool has_noted_ = false, is_of_another_job_ = false;
@@ -289,6 +314,6 @@ class WorkerLoop {
 
 }  // namespace
 
-void RunWorker(const WorkerProcessOptions& options) { WorkerLoop(options).Run(); }
+bool RunWorker(const WorkerProcessOptions& options) { return WorkerLoop(options).Run(); }
 
 }  // namespace headrace::reader::service

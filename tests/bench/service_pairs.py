@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What it costs to read through the preprocessing service: one worker and one rank against `headrace run`, in pairs.
 
-usage: service_pairs.py HEADRACE [PAIRS] [--shared-memory]      (default 9)
+usage: service_pairs.py HEADRACE [PAIRS] [--shared-memory|--tcp|--tls]      (default 9)
 
 Each pair reads the same table twice, once in one process and once with a dispatcher, a worker and a rank, in drawn order. The rate
 of the service is of the rank, from its first unit to its end; of the run, of the whole run. CPU time is that of all processes.
@@ -20,6 +20,7 @@ HEADRACE = os.path.abspath(sys.argv[1])
 WORDS = [word for word in sys.argv[2:] if not word.startswith("-")]
 PAIRS = int(WORDS[0]) if WORDS else 9
 SHARED = ["--shared-memory"] if "--shared-memory" in sys.argv else []
+NETWORK = next((kind for kind in ("tcp", "tls") if f"--{kind}" in sys.argv), None)
 SETTINGS = ["--set", "source.epochs=8"]
 
 
@@ -40,8 +41,10 @@ def service():
     shutil.rmtree(folder, ignore_errors=True)
     os.mkdir(folder, 0o700)
     before = cpu_s()
-    up = subprocess.Popen([HEADRACE, "service", "up", "t/pipeline.toml", "--job", folder, "--workers", "1", "-q", *SETTINGS])
-    done = subprocess.run([HEADRACE, "consume", "service:" + folder, "--json", "-q", *SHARED], check=True, capture_output=True, text=True)
+    up = subprocess.Popen([HEADRACE, "service", "up", "t/pipeline.toml", "--job", folder, "--workers", "1", "-q", "--no-fleet", *SETTINGS,
+                           *(["--listen", f"{NETWORK}:127.0.0.1:0"] if NETWORK else [])])
+    place = f"@{folder}/address" if NETWORK else folder
+    done = subprocess.run([HEADRACE, "consume", "service:" + place, "--json", "-q", *SHARED], check=True, capture_output=True, text=True)
     assert up.wait(60) == 0
     result = json.loads(done.stdout)
     return result["rows_count"] / result["duration_s"], (cpu_s() - before) / result["rows_count"]

@@ -6,7 +6,7 @@ usage: service_kill.py HEADRACE [KILLS] [folder|tcp|tls]      (default 20, and a
 A dispatcher, workers and ranks run as processes; a launcher starts again what ended, and all ranks from their checkpoints when
 one of them failed. Killed are workers, the dispatcher and ranks; workers are also stopped for longer than the dispatcher's
 patience (SIGSTOP) and go on. Where `ss -K` can do it, TCP connections are cut under processes that live. The row logs of the ranks together, "EPOCH ROW HASH" a line, are compared with those of a run that
-was left alone. Ranks 1 to 3, two epochs, both modes, sockets and shared memory, TCP and TLS on this machine, sampling. HEADRACE_SEED sets the moments.
+was left alone. Ranks 1 to 3, two epochs, both modes and orders, sockets and shared memory, TCP and TLS on this machine, sampling. HEADRACE_SEED sets the moments.
 """
 import collections
 import os
@@ -50,6 +50,9 @@ class Job:
         self.step = random_.choice(["5ms", "20ms", "60ms"])
         self.settings = {"pipeline.batch_rows": random_.choice([20, 64, 100]), "source.epochs": 2,
                          "decode.parallelism": random_.randrange(1, 3), "batch.parallelism": random_.randrange(1, 3)}
+        self.settings["pipeline.order"] = random_.choice(["any", "file"]) if self.mode == "lockstep" else "any"
+        if self.settings["pipeline.order"] == "file":
+            self.settings["batch.parallelism"] = 1
         self.pipeline = pipeline
         self.folder = os.path.abspath("job")
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -168,17 +171,20 @@ def can_cut():
         return False
 
 
+def rows_of_rank(rank):
+    if not os.path.exists(f"{rank}.log"):
+        return []
+    with open(f"{rank}.log") as file:
+        return file.read().splitlines()
+
+
 def rows_of(ranks):
-    rows = []
-    for rank in range(ranks):
-        if os.path.exists(f"{rank}.log"):
-            with open(f"{rank}.log") as file:
-                rows += file.read().splitlines()
-    return rows
+    return [line for rank in range(ranks) for line in rows_of_rank(rank)]
 
 
-def play(random_, pipeline, want, kills, counts):
+def play(random_, pipeline, want_in_order, kills, counts):
     """One job, hurt until it ends or enough was killed. Returns the kills."""
+    want = sorted(want_in_order)
     job = Job(random_, pipeline)
     begin = time.monotonic()
     hurt_at = begin + random_.uniform(0.0, 0.6)
@@ -198,6 +204,11 @@ def play(random_, pipeline, want, kills, counts):
     twice = [line for line, count in collections.Counter(got).items() if count > 1]
     assert not twice, f"{job}: {len(twice)} rows twice: {twice[:3]}"
     assert sorted(got) == want, f"{job}: {len(got)} rows, expected {len(want)}; missing {sorted(set(want) - set(got))[:3]}"
+    if job.settings["pipeline.order"] == "file":
+        place = {line: number for number, line in enumerate(want_in_order)}
+        for rank in range(job.ranks):
+            places = [place[line] for line in rows_of_rank(rank)]
+            assert places == sorted(places), f"{job}: rank {rank} has rows out of the table's order"
     print(f"  {done} kills, {job.generations} generations: {job}: {len(got)} rows once", flush=True)
     return done
 
@@ -215,10 +226,10 @@ def main():
         wanted = {}
         for sampled in (False, True):
             name = make_pipeline(sampled)
-            subprocess.run([HEADRACE, "run", name, "--no-record", "-q", "--epochs", "2", "--row-log", "whole.log"], check=True,
+            subprocess.run([HEADRACE, "run", name, "--no-record", "-q", "--epochs", "2", "--set", "pipeline.order=file", "--row-log", "whole.log"], check=True,
                            capture_output=True, timeout=LIMIT_S)
             with open("whole.log") as file:
-                wanted[name] = sorted(file.read().splitlines())
+                wanted[name] = file.read().splitlines()
         kills = rows = jobs = 0
         while kills < KILLS:
             name = random_.choice(list(wanted))

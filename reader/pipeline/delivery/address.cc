@@ -52,6 +52,14 @@ DeliveryAddress ParseDeliveryAddress(const std::string& text, const std::string&
   return address;
 }
 
+void CheckExposure(const DeliveryAddress& at, bool is_insecure) {
+  if (at.kind != DeliveryKind::kTcp || is_insecure || at.at.host == "localhost" ||
+      IsLoopback(at.at.host))
+    return;
+  throw Error(ExitCode::kPrivilege, "batches could be read and changed on their way",
+              FormatDeliveryAddress(at), "write tls:" + FormatHostPort(at.at));
+}
+
 std::string FormatDeliveryAddress(const DeliveryAddress& address) {
   const std::string kind = NameOf(address.kind);
   if (address.kind == DeliveryKind::kInline) return kind;

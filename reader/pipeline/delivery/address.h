@@ -27,6 +27,10 @@ const char* NameOf(DeliveryKind kind);  // "unix"
 // with what is wrong in fact() and what to do in fix().
 DeliveryAddress ParseDeliveryAddress(const std::string& text, const std::string& folder);
 
+// What may be used without the user's word: TLS anywhere, plain TCP on this machine alone. Throws
+// Error kPrivilege for plain TCP elsewhere, unless `is_insecure`.
+void CheckExposure(const DeliveryAddress& at, bool is_insecure);
+
 std::string FormatDeliveryAddress(const DeliveryAddress& address);  // "unix:/run/a.sock"
 
 }  // namespace headrace::reader

@@ -24,16 +24,7 @@ constexpr size_t kMostStrangers = 256;
 constexpr int kMostLines = 5;                      // a second, about those that are refused
 constexpr int64_t kAfterNoneLeftNs = 100'000'000;  // descriptors
 
-bool IsThisMachineAlone(const std::string& host) { return host == "localhost" || IsLoopback(host); }
-
 }  // namespace
-
-void CheckExposure(const DeliveryAddress& at, bool is_insecure) {
-  if (at.kind != DeliveryKind::kTcp || is_insecure || IsThisMachineAlone(at.at.host)) return;
-  throw Error(ExitCode::kPrivilege, "batches could be read and changed on their way",
-              FormatDeliveryAddress(at),
-              fmt::format("write tls:{}, or add --insecure", FormatHostPort(at.at)));
-}
 
 HostPort ReachableAt(const HostPort& at) {
   if (at.host != "0.0.0.0" && at.host != "::") return at;

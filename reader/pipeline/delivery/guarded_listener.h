@@ -17,10 +17,6 @@
 
 namespace headrace::reader {
 
-// What a listener may offer without the user's word: TLS anywhere, plain TCP on this machine alone.
-// Throws Error kPrivilege for plain TCP elsewhere, unless `is_insecure`.
-void CheckExposure(const DeliveryAddress& at, bool is_insecure);
-
 // The address under which others reach what listens at `at`: for one that listens at all of the
 // machine's addresses the first of them that is not loopback.
 HostPort ReachableAt(const HostPort& at);

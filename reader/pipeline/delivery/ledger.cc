@@ -15,10 +15,10 @@ bool Bit(const std::vector<uint64_t>& words, uint64_t index) {
   return words[index >> 6] >> (index & 63) & 1;
 }
 
-bool AllDone(const std::vector<uint64_t>& words, uint64_t splits) {
-  uint64_t done = 0;
-  for (const uint64_t word : words) done += static_cast<uint64_t>(std::popcount(word));
-  return done == splits;
+uint64_t NumBits(const std::vector<uint64_t>& words) {
+  uint64_t bits = 0;
+  for (const uint64_t word : words) bits += static_cast<uint64_t>(std::popcount(word));
+  return bits;
 }
 
 // Adds a range to ascending ranges that neither touch nor overlap.
@@ -48,26 +48,30 @@ void Insert(std::vector<RowRange>* ranges, uint64_t first, uint64_t count) {
 
 }  // namespace
 
-DeliveryLedger::DeliveryLedger(std::vector<RowRange> splits) : splits_(std::move(splits)) {
-  for (const RowRange& split : splits_) rows_ += split.count;
+DeliveryLedger::DeliveryLedger(std::vector<RowRange> splits)
+    : splits_(std::make_shared<const std::vector<RowRange>>(std::move(splits))) {
+  for (const RowRange& split : this->splits()) rows_ += split.count;
 }
 
 DeliveryLedger::DeliveryLedger(std::vector<RowRange> splits, DeliveryState state)
-    : DeliveryLedger(std::move(splits)) {
+    : DeliveryLedger(DeliveryLedger(std::move(splits)), std::move(state)) {}
+
+DeliveryLedger::DeliveryLedger(const DeliveryLedger& like, DeliveryState state)
+    : splits_(like.splits_), rows_(like.rows_) {
   const auto require = [](bool holds, const char* what) {
     if (!holds) throw Error(ExitCode::kBadData, what);
   };
   for (const auto& [number, epoch] : state.epochs) {
     require(number >= state.first_epoch && number - state.first_epoch < (uint64_t{1} << 32),
             "settled rows of an epoch that was over before");
-    require(epoch.done.size() == (splits_.size() + 63) / 64, "the splits differ in number");
-    if (splits_.size() % 64 != 0)
-      require(epoch.done.back() >> splits_.size() % 64 == 0, "more splits than the table has");
+    require(epoch.done.size() == (splits().size() + 63) / 64, "the splits differ in number");
+    if (splits().size() % 64 != 0)
+      require(epoch.done.back() >> splits().size() % 64 == 0, "more splits than the table has");
     for (const auto& [split, ranges] : epoch.partial) {
-      require(split < splits_.size() && !Bit(epoch.done, split) && !ranges.empty(),
+      require(split < splits().size() && !Bit(epoch.done, split) && !ranges.empty(),
               "settled rows of a split that cannot have them");
-      uint64_t low = splits_[split].first;
-      const uint64_t end = low + splits_[split].count;
+      uint64_t low = splits()[split].first;
+      const uint64_t end = low + splits()[split].count;
       uint64_t settled = 0;
       for (const RowRange& range : ranges) {
         require(range.count > 0 && range.first >= low && range.first < end &&
@@ -76,27 +80,29 @@ DeliveryLedger::DeliveryLedger(std::vector<RowRange> splits, DeliveryState state
         low = range.first + range.count + 1;
         settled += range.count;
       }
-      require(settled < splits_[split].count, "a split settled whole that is not called done");
+      require(settled < splits()[split].count, "a split settled whole that is not called done");
     }
   }
   state_ = std::move(state);
+  for (const auto& [number, epoch] : state_.epochs) num_done_[number] = NumBits(epoch.done);
 }
 
 DeliveryState::Epoch& DeliveryLedger::EpochOf(uint64_t epoch) {
   const auto [it, is_new] = state_.epochs.try_emplace(epoch);
   if (is_new) {
-    it->second.done.assign((splits_.size() + 63) / 64, 0);
-    for (uint64_t split = 0; split < splits_.size(); ++split)
-      if (splits_[split].count == 0) it->second.done[split >> 6] |= uint64_t{1} << (split & 63);
+    it->second.done.assign((splits().size() + 63) / 64, 0);
+    for (uint64_t split = 0; split < splits().size(); ++split)
+      if (splits()[split].count == 0) it->second.done[split >> 6] |= uint64_t{1} << (split & 63);
+    num_done_[epoch] = NumBits(it->second.done);
   }
   return it->second;
 }
 
 void DeliveryLedger::Settle(std::span<const RowSpan> spans) {
   for (const RowSpan& span : spans) {
-    HR_CHECK(span.split < splits_.size() && span.epoch >= state_.first_epoch,
+    HR_CHECK(span.split < splits().size() && span.epoch >= state_.first_epoch,
              "rows of a split or an epoch that does not exist, or is over");
-    const RowRange& split = splits_[span.split];
+    const RowRange& split = splits()[span.split];
     HR_CHECK(span.count > 0 && span.first >= split.first && span.count <= split.count &&
                  span.first - split.first <= split.count - span.count,
              "rows outside their split");
@@ -107,15 +113,16 @@ void DeliveryLedger::Settle(std::span<const RowSpan> spans) {
     if (ranges.size() > 1 || ranges[0].count < split.count) continue;
     epoch.partial.erase(span.split);
     epoch.done[span.split >> 6] |= uint64_t{1} << (span.split & 63);
+    ++num_done_[span.epoch];
     Finish(span.epoch);
   }
 }
 
 std::vector<RowSpan> DeliveryLedger::Unsettled(const RowSpan& span) const {
   const bool is_row =
-      span.split < splits_.size() && span.count > 0 && span.first >= splits_[span.split].first &&
-      span.count <= splits_[span.split].count &&
-      span.first - splits_[span.split].first <= splits_[span.split].count - span.count;
+      span.split < splits().size() && span.count > 0 && span.first >= splits()[span.split].first &&
+      span.count <= splits()[span.split].count &&
+      span.first - splits()[span.split].first <= splits()[span.split].count - span.count;
   if (!is_row) throw Error(ExitCode::kBadData, "rows outside their split");
   std::vector<RowSpan> parts;
   const uint64_t end = span.first + span.count;
@@ -142,10 +149,10 @@ void DeliveryLedger::EachSettled(const std::function<void(const RowSpan&)>& take
     if (range.count > 0) take({epoch, split, range.first, range.count, range.count});
   };
   for (uint64_t epoch = 0; epoch < state_.first_epoch; ++epoch)
-    for (uint64_t split = 0; split < splits_.size(); ++split) add(epoch, split, splits_[split]);
+    for (uint64_t split = 0; split < splits().size(); ++split) add(epoch, split, splits()[split]);
   for (const auto& [epoch, state] : state_.epochs) {
-    for (uint64_t split = 0; split < splits_.size(); ++split)
-      if (Bit(state.done, split)) add(epoch, split, splits_[split]);
+    for (uint64_t split = 0; split < splits().size(); ++split)
+      if (Bit(state.done, split)) add(epoch, split, splits()[split]);
     for (const auto& [split, ranges] : state.partial)
       for (const RowRange& range : ranges) add(epoch, split, range);
   }
@@ -172,14 +179,15 @@ void DeliveryLedger::Finish(uint64_t epoch) {
   if (epoch != state_.first_epoch) return;
   for (auto it = state_.epochs.begin();
        it != state_.epochs.end() && it->first == state_.first_epoch &&
-       AllDone(it->second.done, splits_.size());
+       num_done_.at(it->first) == splits().size();
        it = state_.epochs.erase(it)) {
+    num_done_.erase(it->first);
     ++state_.first_epoch;
   }
 }
 
 bool DeliveryLedger::IsDone(uint64_t epoch, uint64_t split) const {
-  if (epoch < state_.first_epoch || splits_[split].count == 0) return true;
+  if (epoch < state_.first_epoch || splits()[split].count == 0) return true;
   const auto it = state_.epochs.find(epoch);
   return it != state_.epochs.end() && Bit(it->second.done, split);
 }
@@ -193,7 +201,7 @@ bool DeliveryLedger::IsWhole(uint64_t epoch, uint64_t split) const {
 std::vector<RowSpan> DeliveryLedger::Remaining(uint64_t epoch, uint64_t split) const {
   std::vector<RowSpan> remaining;
   if (IsDone(epoch, split)) return remaining;
-  uint64_t next = splits_[split].first;
+  uint64_t next = splits()[split].first;
   const auto add_until = [&](uint64_t end) {
     if (next < end) remaining.push_back({epoch, split, next, end - next, end - next});
   };
@@ -203,15 +211,15 @@ std::vector<RowSpan> DeliveryLedger::Remaining(uint64_t epoch, uint64_t split) c
       next = range.first + range.count;
     }
   }
-  add_until(splits_[split].first + splits_[split].count);
+  add_until(splits()[split].first + splits()[split].count);
   return remaining;
 }
 
 uint64_t DeliveryLedger::settled_rows() const {
   uint64_t rows = state_.first_epoch * rows_;
   for (const auto& [number, epoch] : state_.epochs) {
-    for (uint64_t split = 0; split < splits_.size(); ++split)
-      if (Bit(epoch.done, split)) rows += splits_[split].count;
+    for (uint64_t split = 0; split < splits().size(); ++split)
+      if (Bit(epoch.done, split)) rows += splits()[split].count;
     for (const auto& [split, ranges] : epoch.partial)
       for (const RowRange& range : ranges) rows += range.count;
   }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -42,6 +43,8 @@ class DeliveryLedger {
   // their split, not ascending, touching or overlapping each other; bits for splits that are not
   // there.
   DeliveryLedger(std::vector<RowRange> splits, DeliveryState state);
+  // The same of the splits of another one, which both then have together.
+  DeliveryLedger(const DeliveryLedger& like, DeliveryState state);
 
   // HR_CHECKs that no row is settled twice and no span is outside its split, because all of
   // delivery relies on that.
@@ -67,7 +70,7 @@ class DeliveryLedger {
   uint64_t first_epoch() const { return state_.first_epoch; }
   uint64_t settled_rows() const;  // of all epochs
   const DeliveryState& state() const { return state_; }
-  const std::vector<RowRange>& splits() const { return splits_; }
+  const std::vector<RowRange>& splits() const { return *splits_; }
 
  private:
   // One range after the other: all together may be many.
@@ -75,8 +78,10 @@ class DeliveryLedger {
   DeliveryState::Epoch& EpochOf(uint64_t epoch);
   void Finish(uint64_t epoch);
 
-  std::vector<RowRange> splits_;
+  std::shared_ptr<const std::vector<RowRange>>
+      splits_;  // of many ledgers: a table may have a million
   uint64_t rows_ = 0;
+  std::map<uint64_t, uint64_t> num_done_;  // splits, of the epochs in state_
   DeliveryState state_;
 };
 

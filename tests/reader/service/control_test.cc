@@ -48,7 +48,7 @@ TEST_F(ServiceControl, CarriesMessagesBothWaysWhateverTheirLength) {
   auto connection = ControlConnection::Connect(path());
   ASSERT_TRUE(connection);
   Started large;
-  large.split_rows.assign(500'000, 7);  // more than a socket's buffer
+  large.split_runs.assign(500'000, {7, 1});  // more than a socket's buffer
   connection->Send(Ask{1, 2});
   connection->Send(large);
   connection->Send(Ask{3, 4});
@@ -62,7 +62,7 @@ TEST_F(ServiceControl, CarriesMessagesBothWaysWhateverTheirLength) {
     }
   }
   EXPECT_EQ(std::get<Ask>(got[0]).count, 2u);
-  EXPECT_EQ(std::get<Started>(got[1]).split_rows, large.split_rows);
+  EXPECT_EQ(std::get<Started>(got[1]).split_runs, large.split_runs);
   EXPECT_EQ(std::get<Ask>(got[2]).term, 3u);
   server.Send(peer, Bye{});
   std::vector<Message> back;

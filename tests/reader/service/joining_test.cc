@@ -115,7 +115,7 @@ TEST(ServiceJoin, AClientHeedsOnlyTheAnswerToItsLatestJoin) {
   started.instance = 20;
   started.term = 100;
   started.generation = started.epochs = 1;
-  started.split_rows = {4, 4};
+  started.split_runs = {{4, 2}};
   started.number = first.number;
   client.Handle(started);
   EXPECT_EQ(client.state(), Client::State::kJoining);
@@ -135,7 +135,7 @@ TEST(ServiceJoin, JoiningIsACut) {
   started.instance = 20;
   started.term = 100;
   started.generation = started.epochs = 1;
-  started.split_rows = {4, 4};
+  started.split_runs = {{4, 2}};
   started.number = client.Connected().number;
   client.Handle(started);
   client.Connected();
@@ -323,7 +323,8 @@ TEST(ServiceEnd, AJobIsNotOverWhenARankDiesWithRowsThatItDidNotDeliver) {
   // All ranks begin again, and what was said before does not count.
   for (const uint32_t rank : {1u, 0u}) {
     Join join = JoinOf(rank, 30 + rank);
-    join.states = {StateWith({{0, rank, rank * 4, 4, 4}})};
+    const uint64_t row = uint64_t{2} * rank;  // of units rank and rank + 2
+    join.states = {StateWith({{0, 0, row, 2, 2}, {0, 1, 4 + row, 2, 2}})};
     dispatcher.Handle(12 + rank, join, 0);
   }
   EXPECT_TRUE(dispatcher.status().is_running);

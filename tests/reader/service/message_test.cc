@@ -17,7 +17,7 @@ std::vector<Message> OneOfEach() {
   const Fingerprint print{1, 2, 3, 4};
   return {Join{1, 2, 3, 4, 5, 6, 7, "shm:/a", "host", {"state", std::string(300, '\0')}},
           Waiting{{1, 2}},
-          Started{1, 2, 3, 4, 5, 6, print, {7, 0, 9}},
+          Started{1, 2, 3, 4, 5, 6, 7, 1, print, {{7, 2}, {0, 1}}},
           Again{},
           Superseded{1, "why"},
           Refused{2, "why", "fix"},
@@ -35,7 +35,8 @@ std::vector<Message> OneOfEach() {
           Command{"drain", "7"},
           Answer{1, "{}"},
           Measured{1, 2, -3, "bytes"},
-          Kept{1, 2}};
+          Kept{1, 2},
+          Submit{"p", {{"a", "b"}}, 2, 1}};
 }
 
 TEST(ServiceMessage, EveryKindSurvivesTheWire) {

@@ -74,6 +74,28 @@ TEST(SplitBoard, DealsLockstepRowsEvenlyToWithinAUnit) {
   }
 }
 
+// A rank knows whose unit n is, and holds what comes before its turn: that is bounded.
+TEST(SplitBoard, InFileOrderUnitsAreDealtInTurnAndFewSplitsAreOpen) {
+  SplitBoard board({.ranks = 3, .unit_rows = 4, .in_file_order = true}, TableOf(9, 10), 1);
+  board.SetWindow(4);
+  std::vector<Lease> open;
+  while (auto lease = board.Hand(1, 0)) open.push_back(*lease);
+  ASSERT_EQ(open.size(), 4u);
+  uint64_t unit = 0;
+  for (const Lease& lease : open)
+    for (uint64_t of_split = 0; of_split < 3; ++of_split)
+      EXPECT_EQ(lease.deal.RankOf(of_split), unit++ % 3);
+  board.Admitted(RowsOf(open[2]));
+  EXPECT_FALSE(board.Hand(1, 0)) << "split 0 is not done";
+  board.WorkerLost(1);
+  EXPECT_EQ(board.Hand(2, 0)->split, 0u);
+  board.Admitted(RowsOf(open[0]));
+  EXPECT_EQ(board.Hand(2, 0)->split, 1u);
+  EXPECT_EQ(board.Hand(2, 0)->split, 3u);
+  EXPECT_EQ(board.Hand(2, 0)->split, 4u);
+  EXPECT_FALSE(board.Hand(2, 0));
+}
+
 TEST(SplitBoard, MakesUpForWhatRanksHadBefore) {
   SplitBoard board({.ranks = 2, .unit_rows = 10}, TableOf(20, 10), 1, {60, 0});
   std::vector<uint64_t> rows = {60, 0};

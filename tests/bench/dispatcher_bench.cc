@@ -1,0 +1,317 @@
+// A dispatcher under load: its process, and the workers and ranks of a large job as connections of
+// this one. They make no batch: a worker says for whom a split is as soon as it has it, and the
+// rank reports it admitted.
+//
+//   dispatcher_bench [WORKERS [RANKS [SPLITS]]]     default 1000 16 1000000
+//
+// It prints splits handed out a second while all workers ask as fast as they can; how long an Ask
+// waits for its first Lease at half of that, or at 20,000 a second if that is less; the memory of
+// the dispatcher; how soon the splits of lost workers are with others; and how soon a new
+// dispatcher hands out again after the first was killed with half of the job done.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "reader/service/client.h"
+#include "reader/service/control.h"
+#include "reader/service/dispatcher_process.h"
+#include "reader/service/job_folder.h"
+#include "reader/service/worker.h"
+
+using namespace headrace;
+using namespace headrace::reader;
+using namespace headrace::reader::service;
+
+namespace {
+
+constexpr uint64_t kSplitRows = 1000;
+constexpr int64_t kReportNs = 50'000'000;  // as ranks do
+
+struct Size {
+  uint64_t workers = 1000, splits = 1'000'000;
+  uint32_t ranks = 16;
+};
+
+pid_t StartDispatcher(const std::string& folder, const Size& size) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  try {
+    DispatcherOptions job;
+    job.job.ranks = size.ranks;
+    for (uint64_t split = 0; split < size.splits; ++split)
+      job.job.splits.push_back({split * kSplitRows, kSplitRows});
+    using namespace std::chrono;
+    job.job.first_term = static_cast<Term>(
+        duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count());
+    job.board.ranks = size.ranks;
+    job.board.unit_rows = kSplitRows;
+    job.batch_rows = kSplitRows;
+    DispatcherProcessOptions options;
+    options.pipeline = "the benchmark's";
+    options.folder = folder;
+    DispatcherProcess process(std::move(options), std::move(job));
+    process.Run();
+    _exit(0);
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    _exit(1);
+  }
+}
+
+double ResidentMiB(pid_t pid) {
+  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return std::strtod(line.c_str() + 6, nullptr) / 1024;
+  return -1;
+}
+
+double QuantileOf(std::vector<double> values, double q) {
+  if (values.empty()) return -1;
+  const auto at = static_cast<size_t>(q * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(at), values.end());
+  return values[at];
+}
+
+class Load {
+ public:
+  Load(std::string folder, const Size& size) : folder_(std::move(folder)), size_(size) {
+    for (uint64_t k = 0; k < size.workers; ++k) {
+      Member& worker = workers_.emplace_back();
+      worker.worker = std::make_unique<Worker>(WorkerOptions{.instance = k + 1, .pid = 1});
+    }
+    for (uint32_t rank = 0; rank < size.ranks; ++rank) {
+      Rank& one = ranks_.emplace_back();
+      one.client = std::make_unique<Client>(ClientOptions{
+          .rank = rank, .ranks = size.ranks, .instance = size.workers + rank + 1, .address = "x"});
+    }
+  }
+
+  // Goes on until `granted` splits were leased in all, from the first lease of this call on.
+  void Drive(uint64_t granted) {
+    while (granted_ < granted) Turn();
+  }
+  void Turn() {
+    bool any = false;
+    for (Rank& rank : ranks_) any |= Talk(&rank);
+    for (Member& worker : workers_) any |= Talk(&worker);
+    if (!any) usleep(200);
+  }
+  void LoseWorkers(uint64_t count) {
+    for (uint64_t k = 0; k < count; ++k) {
+      for (const Lease& lease : workers_[k].held) lost_.insert(lease.split);
+      workers_[k].control.reset();
+      workers_[k].is_lost = true;
+      workers_[k].held.clear();
+    }
+  }
+  // Of all workers together, from now on; 0: as fast as they can.
+  void AskFor(double splits_a_second) {
+    pace_ = splits_a_second;
+    paced_since_ns_ = MonotonicNs();
+    paced_ = 0;
+    waits_ms_.clear();
+  }
+  void HoldBack(bool holds) { holds_ = holds; }
+  void Forget() {  // the dispatcher was killed
+    for (Member& worker : workers_) worker.control.reset();
+    for (Rank& rank : ranks_) rank.control.reset();
+    granted_ = 0;
+    begin_ns_ = 0;
+  }
+
+  uint64_t granted() const { return granted_; }
+  size_t lost_left() const { return lost_.size(); }
+  int64_t begin_ns() const { return begin_ns_; }
+  std::vector<double>& waits_ms() { return waits_ms_; }
+
+ private:
+  struct Member {
+    std::unique_ptr<ControlConnection> control;
+    std::unique_ptr<Worker> worker;
+    int64_t asked_ns = 0, said_ns = 0;
+    bool is_lost = false;
+    std::vector<Lease> held;  // while units are held back
+  };
+  struct Rank {
+    std::unique_ptr<ControlConnection> control;
+    std::unique_ptr<Client> client;
+    int64_t said_ns = 0;
+  };
+
+  std::unique_ptr<ControlConnection> Connect() const {
+    return ControlConnection::Connect(DispatcherSocket(folder_));
+  }
+
+  bool Talk(Rank* rank) {
+    if (!rank->control) {
+      rank->control = Connect();
+      if (!rank->control) return false;
+      rank->control->Send(rank->client->Connected());
+    }
+    const std::vector<Message> messages = rank->control->Receive(0);
+    for (const Message& message : messages)
+      if (const auto answer = rank->client->Handle(message)) rank->control->Send(*answer);
+    const int64_t now = MonotonicNs();
+    if (now - rank->said_ns > kReportNs) {
+      rank->said_ns = now;
+      if (const auto report = rank->client->TakeReport()) rank->control->Send(*report);
+    }
+    return !messages.empty();
+  }
+
+  bool Talk(Member* member) {
+    if (member->is_lost) return false;
+    Worker& worker = *member->worker;
+    const int64_t now = MonotonicNs();
+    if (!member->control) {
+      member->control = Connect();
+      if (!member->control) return false;
+      member->control->Send(worker.Connected());
+      member->asked_ns = 0;
+    }
+    const std::vector<Message> messages = member->control->Receive(0);
+    for (const Message& message : messages) {
+      worker.Handle(message);
+      if (!std::holds_alternative<Lease>(message)) continue;
+      if (begin_ns_ == 0) begin_ns_ = now;
+      ++granted_;
+      lost_.erase(std::get<Lease>(message).split);
+      if (member->asked_ns > 0)
+        waits_ms_.push_back(static_cast<double>(now - member->asked_ns) / 1e6);
+      member->asked_ns = 0;
+    }
+    while (!holds_) {
+      const auto taken = worker.Take();
+      if (!taken) break;
+      Admit(taken->lease, worker.Place(taken->local, 0, kSplitRows));
+    }
+    if (holds_)
+      while (const auto taken = worker.Take()) member->held.push_back(taken->lease);
+    const double due = static_cast<double>(now - paced_since_ns_) / 1e9 * pace_;
+    if (pace_ > 0 && static_cast<double>(paced_) >= due) return !messages.empty();
+    if (const auto ask = worker.TakeAsk()) {
+      paced_ += ask->count;
+      member->control->Send(*ask);
+      if (member->asked_ns == 0) member->asked_ns = now;
+    }
+    if (now - member->said_ns > 1'000'000'000) {
+      member->said_ns = now;
+      member->control->Send(Alive{});
+    }
+    return !messages.empty();
+  }
+
+  void Admit(const Lease& lease, const std::optional<Worker::Route>& route) {
+    if (!route) return;
+    std::vector<RowSpan> rows;
+    for (const RowRange& range : lease.wanted)
+      rows.push_back({lease.epoch, lease.split, range.first, range.count, range.count});
+    Client& client = *ranks_[route->rank].client;
+    if (client.Admit(route->term, rows) == Client::Admission::kNew)
+      client.Delivered(rows, kSplitRows);
+  }
+
+  const std::string folder_;
+  const Size size_;
+  std::vector<Member> workers_;
+  std::vector<Rank> ranks_;
+  uint64_t granted_ = 0;
+  int64_t begin_ns_ = 0;  // of the first lease
+  bool holds_ = false;
+  double pace_ = 0;
+  int64_t paced_since_ns_ = 0;
+  uint64_t paced_ = 0;
+  std::set<uint64_t> lost_;
+  std::vector<double> waits_ms_;
+};
+
+void Judge(const char* what, double value, const char* unit, double goal, bool at_least) {
+  fmt::print("{:48} {:10.1f} {:4} goal {} {:g}: {}\n", what, value, unit,
+             at_least ? ">=" : "<=", goal,
+             (at_least ? value >= goal : value <= goal) ? "reached" : "missed");
+}
+
+double SecondsSince(int64_t ns) { return static_cast<double>(MonotonicNs() - ns) / 1e9; }
+
+void Measure(const std::string& folder, const Size& size) {
+  pid_t dispatcher = StartDispatcher(folder, size);
+  Load load(folder, size);
+  load.Drive(1);
+  rusage before = {}, after = {};
+  getrusage(RUSAGE_SELF, &before);
+  load.Drive(size.splits / 4);
+  const double seconds = SecondsSince(load.begin_ns());
+  getrusage(RUSAGE_SELF, &after);
+  const auto spent = static_cast<double>(after.ru_utime.tv_sec - before.ru_utime.tv_sec +
+                                         after.ru_stime.tv_sec - before.ru_stime.tv_sec);
+  const double rate = static_cast<double>(load.granted()) / seconds;
+  Judge("splits handed out a second", rate, "", 20'000, true);
+  fmt::print("  over {:.1f} s, of which this load itself took {:.0f} s of a core\n", seconds,
+             spent);
+  load.AskFor(std::min(rate / 2, 20'000.0));
+  load.Drive(size.splits / 2);
+  fmt::print("now {:.0f} a second\n", std::min(rate / 2, 20'000.0));
+  Judge("an Ask waits for its Lease: median", QuantileOf(load.waits_ms(), 0.5), "ms", 5, false);
+  Judge("an Ask waits for its Lease: 99th percentile", QuantileOf(load.waits_ms(), 0.99), "ms", 5,
+        false);
+
+  load.AskFor(0);
+  load.HoldBack(true);
+  for (const int64_t until = MonotonicNs() + 1'000'000'000; MonotonicNs() < until;) load.Turn();
+  load.LoseWorkers(size.workers / 10);
+  load.HoldBack(false);
+  const int64_t lost = MonotonicNs();
+  while (load.lost_left() > 0 && SecondsSince(lost) < 60) load.Turn();
+  Judge("a tenth of the workers lost: all leased again", SecondsSince(lost), "s", 1, false);
+  Judge("the dispatcher's memory, at most", ResidentMiB(dispatcher), "MiB", 200, false);
+
+  kill(dispatcher, SIGKILL);
+  waitpid(dispatcher, nullptr, 0);
+  load.Forget();
+  const int64_t killed = MonotonicNs();
+  dispatcher = StartDispatcher(folder, size);
+  load.Drive(1);
+  Judge("killed; a new dispatcher hands out after", SecondsSince(killed), "s", 2, false);
+  Judge("the new dispatcher's memory, at most", ResidentMiB(dispatcher), "MiB", 200, false);
+  kill(dispatcher, SIGKILL);
+  waitpid(dispatcher, nullptr, 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Size size;
+  if (argc > 1) size.workers = std::strtoull(argv[1], nullptr, 10);
+  if (argc > 2) size.ranks = static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10));
+  if (argc > 3) size.splits = std::strtoull(argv[3], nullptr, 10);
+  rlimit files = {};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  const std::string folder =
+      (std::filesystem::temp_directory_path() / fmt::format("hrd{}", getpid())).string();
+  std::filesystem::create_directory(folder);
+  fmt::print("{} workers, {} ranks, {} splits\n", size.workers, size.ranks, size.splits);
+  int result = 0;
+  try {
+    Measure(folder, size);
+  } catch (const Error& error) {
+    fmt::print(stderr, "dispatcher_bench: {}\n", error.what());
+    result = 1;
+  }
+  std::filesystem::remove_all(folder);
+  return result;
+}

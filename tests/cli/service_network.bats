@@ -1,0 +1,152 @@
+#!/usr/bin/env bats
+# The preprocessing service over TCP and TLS, jobs that are submitted, rows in the table's order, workers that are asked to leave.
+
+setup_file() {
+  cd "$BATS_FILE_TMPDIR"
+  "$HEADRACE" generate rm3 -o t --rows 2000 --features 0.02 --stripe-rows 256 > /dev/null 2>&1
+  "$HEADRACE" run t/pipeline.toml --no-record --checksum --json --set consumer.step=0 --set pipeline.order=file > want
+}
+
+setup() {
+  cd "$BATS_FILE_TMPDIR"
+  DIR=$BATS_TEST_TMPDIR
+  JOB=$DIR/job
+  unset HEADRACE_TOKEN HEADRACE_TOKEN_FILE
+}
+
+teardown() {
+  [ -z "$STARTED" ] || kill -9 $STARTED 2> /dev/null || true
+}
+
+# In the background; output in NAME.out and NAME.err.
+start() {
+  local name=$1
+  shift
+  "$HEADRACE" "$@" > "$DIR/$name.out" 2> "$DIR/$name.err" < /dev/null 3>&- &
+  eval "$name=$!"
+  STARTED="$STARTED $!"
+}
+
+until_true() {
+  for _ in $(seq 600); do
+    if eval "$1"; then return 0; fi
+    sleep 0.05
+  done
+  echo "never: $1"
+  return 1
+}
+
+rows() { jq -cS '.checksum | [.rows_count, .multiset]' "$1"; }
+
+@test "a job over a network gives the rows of a run, to whoever has its token" {
+  for kind in tcp tls; do
+    rm -rf "$JOB"
+    start up service up t/pipeline.toml --job "$JOB" --workers 2 --listen $kind:127.0.0.1:0
+    until_true '[ -s "$JOB/address" ]'
+    [ "$(stat -c %a "$JOB/address.token")" = 600 ]
+    address=$(cat "$JOB/address")
+    run "$HEADRACE" service status "$address"
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"no token is given"* ]]
+    HEADRACE_TOKEN=$(printf '%064d' 0) run "$HEADRACE" consume "service:$address" -q
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"refuses this process's token"* ]]
+    until_true 'grep -q "has another token" "$DIR/up.err"'
+    "$HEADRACE" service status "$address" --token-file "$JOB/address.token" --json | jq -e '.workers | length >= 0'
+    start rank consume "service:@$JOB/address" --checksum --json
+    wait "$rank"
+    [ "$(rows "$DIR/rank.out")" = "$(rows want)" ]
+    wait "$up"
+  done
+}
+
+@test "what could be read on its way, and addresses that are none, are refused" {
+  run "$HEADRACE" service up t/pipeline.toml --job "$JOB" --listen tcp:0.0.0.0:0
+  [ "$status" -eq 6 ]
+  [[ "$output" == *"write tls:0.0.0.0:0"* ]]
+  for wrong in unix:/tmp/x tls:nohost "tls:127.0.0.1:" inline; do
+    run "$HEADRACE" service up t/pipeline.toml --job "$JOB" --listen "$wrong"
+    [ "$status" -eq 2 ]
+  done
+  run "$HEADRACE" service up t/pipeline.toml --job "$JOB" --address-file "$DIR/a"
+  [ "$status" -eq 2 ]
+  run "$HEADRACE" consume "unix:$DIR/x" --token-file "$DIR/x"
+  [ "$status" -eq 2 ]
+  HEADRACE_TOKEN=$(printf '%064d' 0) run "$HEADRACE" consume tcp:0.0.0.0:0
+  [ "$status" -eq 6 ]
+}
+
+@test "delivery between two processes goes over TLS as well" {
+  export HEADRACE_TOKEN=$(printf '%064d' 1)
+  port=$((20000 + RANDOM % 10000))
+  start rank consume tls:127.0.0.1:$port --checksum --json
+  until_true '"$HEADRACE" run t/pipeline.toml --no-record -q --set delivery.to=tls:127.0.0.1:'$port' 2> "$DIR/run.err"'
+  wait "$rank"
+  [ "$(rows "$DIR/rank.out")" = "$(rows want)" ]
+}
+
+@test "with order = file one rank gets the rows in the table's order, by however many workers" {
+  start up service up t/pipeline.toml --job "$JOB" --workers 3 --set pipeline.order=file
+  start rank consume "service:$JOB" --checksum --json
+  wait "$rank"
+  [ "$(jq -c .checksum "$DIR/rank.out")" = "$(jq -c .checksum want)" ]
+  wait "$up"
+  run "$HEADRACE" service up t/pipeline.toml --job "$JOB" --set pipeline.order=file --mode independent
+  [ "$status" -eq 2 ]
+}
+
+@test "a job without end goes on until it is ended" {
+  start up service up t/pipeline.toml --job "$JOB" --workers 1 --set source.epochs=0
+  start rank consume "service:$JOB" --json
+  until_true '[ "$("$HEADRACE" service status "$JOB" --json 2> /dev/null | jq .admitted_rows_count)" -gt 5000 ] 2> /dev/null'
+  "$HEADRACE" service status "$JOB" | grep -q "rows admitted, without end"
+  "$HEADRACE" service status "$JOB" --json | jq -e '.rows_count == null'
+  "$HEADRACE" service end "$JOB"
+  code=0
+  wait "$rank" || code=$?
+  [ "$code" -eq 1 ]
+}
+
+@test "a dispatcher without a job takes one after the other" {
+  start up service dispatcher --job "$JOB"
+  until_true '[ -S "$JOB/dispatcher" ]'
+  run "$HEADRACE" service status "$JOB"
+  [ "$status" -eq 1 ]
+  [[ "$output" == *"has no job yet"* ]]
+  run "$HEADRACE" service submit t/nothing.toml --job "$JOB"
+  [ "$status" -ne 0 ]
+  for turn in 1 2; do
+    until_true '"$HEADRACE" service submit t/pipeline.toml --job "$JOB" -q 2> "$DIR/submit.err"'
+    start worker service worker "$JOB"
+    start rank consume "service:$JOB" --checksum --json
+    until_true '"$HEADRACE" service status "$JOB" > /dev/null 2>&1 || ! kill -0 "$rank" 2> /dev/null'
+    wait "$rank"
+    [ "$(rows "$DIR/rank.out")" = "$(rows want)" ]
+    wait "$worker"
+  done
+  kill -INT "$up"
+  code=0
+  wait "$up" || code=$?
+  [ "$code" -eq 130 ]
+}
+
+@test "a worker that gets SIGTERM finishes its splits, ends with 0, and no split is made twice" {
+  start up service dispatcher t/pipeline.toml --job "$JOB" --set pipeline.batch_rows=20
+  start one service worker "$JOB"
+  start rank consume "service:$JOB" --checksum --json --step-time 20ms
+  until_true '[ "$("$HEADRACE" service status "$JOB" --json 2> /dev/null | jq .admitted_rows_count)" -gt 100 ] 2> /dev/null'
+  start two service worker "$JOB"
+  kill -TERM "$one"
+  wait "$one"
+  "$HEADRACE" service status "$JOB" --json > "$DIR/status" || true
+  [ ! -s "$DIR/status" ] || [ "$(jq .leased_again_count "$DIR/status")" -eq 0 ]
+  wait "$rank"
+  [ "$(rows "$DIR/rank.out")" = "$(rows want)" ]
+  wait "$up"
+}
+
+@test "a worker waits for a dispatcher no longer than it is told" {
+  run "$HEADRACE" service worker "$JOB" --wait 200ms -q
+  [ "$status" -eq 1 ]
+  [[ "$output" == *"for the dispatcher"* ]]
+}
