@@ -428,6 +428,9 @@ JobFindings JudgeJob(const JobView& job) {
   for (const RankFigures& one : j.ranks) f.rows += one.rows;
   f.rows_per_s = Ratio(f.rows, f.seconds);
   f.workers = Ratio(sum.job.serving, sum.job.running);
+  if (sum.job.running <= 0) {  // no dispatcher has kept the course: as the workers say it
+    for (const WorkerFigures& one : j.workers) f.workers += one.serving_s / f.seconds;
+  }
   f.worst_stall = j.worst_stall;
   f.mean_stall = j.mean_stall;
   f.worst_rank = j.worst_rank;

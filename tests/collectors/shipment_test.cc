@@ -137,6 +137,40 @@ TEST_F(Store, AShipmentThatComesAgainCountsOnce) {
   EXPECT_EQ(Row("SELECT clock_offset_ns FROM member_summary WHERE instance = 'a'"), "10");
 }
 
+// Members with 25 operators and 20 measurements each. Prints what docs/measurements.md says.
+TEST_F(Store, TwoHundredMembersFitOneFile) {
+  constexpr int kMembers = 200, kShipments = 20;
+  const int64_t begin = MonotonicNs();
+  {
+    FleetStore fleet(path_, SomeJob(), Info("dispatcher"));
+    for (int64_t second = 0; second < kShipments; ++second) {
+      Shipment s = SecondOf(second);
+      s.interval.operators.resize(25, s.interval.operators[0]);
+      for (int64_t i = 0; i < 25; ++i) {
+        s.interval.operators[static_cast<size_t>(i)].id = i;
+        s.interval.operators[static_cast<size_t>(i)].name = fmt::format("o{}", i);
+      }
+      s.measured = {};
+      for (int64_t i = 0; i < 20; ++i) {
+        const std::string metric = fmt::format("m{}", i);
+        s.measured.metrics.push_back({metric, "ns", "counter", "counter", "none", ""});
+        s.measured.definitions.push_back({i, metric, "counter", {}, {}, "", "", "", {}});
+        s.measured.totals.push_back({i, 1, 1, 1, 1, 1, {}});
+        s.measured.intervals.push_back({i, s.interval.start_ns, kSecond, 1});
+      }
+      for (int member = 0; member < kMembers; ++member)
+        ASSERT_TRUE(fleet.Add(std::to_string(member), s, 0));
+    }
+  }
+  const double seconds = static_cast<double>(MonotonicNs() - begin) / 1e9;
+  const auto bytes = static_cast<double>(std::filesystem::file_size(path_));
+  fmt::print("{} shipments: {:.0f} a second, {:.2f} KiB each\n", kMembers * kShipments,
+             kMembers * kShipments / seconds, bytes / kMembers / kShipments / 1024);
+  EXPECT_LT(bytes / kMembers / kShipments, 8192);
+  EXPECT_EQ(Row("SELECT SUM(rows_count) FROM operator_summary"),
+            std::to_string(100 * 25 * kMembers * kShipments));
+}
+
 // Whatever bytes of a shipment are changed: it is refused, or kept once.
 TEST_F(Store, ADamagedShipmentDoesNoHarm) {
   FleetStore fleet(path_, SomeJob(), Info("dispatcher"));

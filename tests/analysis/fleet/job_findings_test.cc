@@ -218,6 +218,14 @@ TEST_F(JobFindingsOf, WithoutAMeasurementThereIsNoVerdict) {
   EXPECT_EQ(JudgeJob(job_).undecided, "no worker has sent measurements");
 }
 
+TEST_F(JobFindingsOf, WithoutADispatchersCourseWorkersAreCountedAllTheSame) {
+  AddRank({0.5, 0.5, 200});
+  AddWorker({});
+  AddWorker({});
+  EXPECT_NEAR(JudgeJob(job_).workers, 2, 0.01);
+  EXPECT_EQ(*JudgeJob(job_).workers_needed, 5);
+}
+
 TEST_F(JobFindingsOf, TrainersThatComputeNothingHaveNoDemand) {
   AddRank({0.99, 0.0, 100});
   AddWorker({});
