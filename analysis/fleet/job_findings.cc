@@ -28,6 +28,8 @@ constexpr double kContended = 0.25;  // of the CPU need of a stage: waiting for 
 constexpr double kBusyMachine = 0.92;
 constexpr double kMostlyBlocked = 0.5;  // of what a stage does
 constexpr double kDispatcherLate = 0.10;
+// In seconds: of a shorter job the start of workers and the end of the last splits are much.
+constexpr double kShortestJob = 5;
 
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
@@ -384,7 +386,11 @@ void FindProbability(const JobView& job, const JobWindows& windows, JobFindings*
     same += j.limit == f->limit && j.member == f->member;
     stalls.push_back(j.worst_stall);
   }
-  f->probability = static_cast<double>(same) / static_cast<double>(kDraws);
+  // Of few windows all draws are alike: n of them, all of one kind, say no more of the next than
+  // this (Laplace's rule of succession).
+  const auto n = static_cast<double>(windows.windows.size());
+  f->probability =
+      std::min(static_cast<double>(same) / static_cast<double>(kDraws), (n + 1) / (n + 2));
   f->stall_interval = IntervalAround(*f->worst_stall, stalls, 0.9);
 }
 
@@ -445,6 +451,14 @@ JobFindings JudgeJob(const JobView& job) {
                              static_cast<double>(job.splits));
   if (j.workers.empty()) {
     f.undecided = "no worker has sent measurements";
+    f.rank_figures = std::move(j.ranks);
+    return f;
+  }
+  if (f.seconds < kShortestJob) {
+    f.undecided = fmt::format(
+        "ranks took batches for {:.2g} s, most of which may be the start of workers; {:g} s tell",
+        f.seconds, kShortestJob);
+    f.worker_figures = std::move(j.workers);
     f.rank_figures = std::move(j.ranks);
     return f;
   }
