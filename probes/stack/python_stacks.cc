@@ -306,13 +306,14 @@ void PythonStacks::Stop() {
   target_ = nullptr;
 }
 
-HR_PROBE("Python stacks",
-         {.summary = "Python functions with file and line, busy or waiting, up to 10 times a second "
-                     "(py-spy)",
-          .affects = "which Python functions take the time",
-          .level = 3,
-          .period_ns = 500'000'000,
-          .check = [](const Host& host) { return PythonStacks::Check(host, "py-spy"); },
-          .make = [] { return std::make_unique<PythonStacks>(); }});
+HR_PROBE(
+    "Python stacks",
+    {.summary = "Python functions with file and line, busy or waiting, up to 10 times a second "
+                "(py-spy)",
+     .affects = "which Python functions take the time",
+     .level = 3,
+     .period_ns = 500'000'000,
+     .check = [](const Host& host) { return PythonStacks::Check(host, "py-spy"); },
+     .make = [] { return std::make_unique<PythonStacks>(); }});
 
 }  // namespace headrace::probes::stack
