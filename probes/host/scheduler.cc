@@ -22,6 +22,8 @@ constexpr size_t kMaxThreads = 16384;
 // The name of a thread that does not run is read again after so many readings: others may rename
 // it.
 constexpr int kNameEvery = 16;
+// A thread that was not read so many times in a row is gone.
+constexpr int kForgottenAfter = 4;
 
 // The files of the threads of one process.
 class TaskFiles {
@@ -88,7 +90,10 @@ class Scheduler : public HostProbe {
       }
     }
     pids_ = std::set(target.pids.begin(), target.pids.end());
-    std::erase_if(last_, [&](const auto& thread) { return thread.second.reading != reading_; });
+    // One that could not be read once has not begun anew: its past would be counted again.
+    std::erase_if(last_, [&](const auto& thread) {
+      return thread.second.reading + kForgottenAfter < reading_;
+    });
     Report(out);
     if (threads > kMaxThreads) {
       out.Missing(

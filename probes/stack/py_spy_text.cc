@@ -47,11 +47,7 @@ bool SkipThread(std::string_view* text, std::string* name) {
   const size_t close = text->find(')');
   if (end == std::string_view::npos || close > end) return false;
   std::string_view rest = text->substr(close + 1, end - close - 1);
-  if (Skip(&rest, ": ")) {
-    while (!rest.empty() && rest.back() >= '0' && rest.back() <= '9') rest.remove_suffix(1);
-    if (!rest.empty() && (rest.back() == '-' || rest.back() == '_')) rest.remove_suffix(1);
-    *name = rest;
-  }
+  if (Skip(&rest, ": ")) *name = rest;
   text->remove_prefix(end + 1);
   return true;
 }

@@ -12,7 +12,7 @@ namespace headrace::probes::stack {
 
 struct PythonStack {
   int64_t pid = 0;      // of the innermost process; 0: the text does not say
-  std::string thread;   // its name in Python without digits at the end; "" unknown
+  std::string thread;   // its name in Python: "MainThread", "Thread-1 (work)"; "" unknown
   std::string frames;   // "main (t.py:4);load (t.py:9)", root first, no control characters
   int64_t samples = 0;  // > 0
 };

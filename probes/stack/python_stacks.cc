@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -24,8 +24,6 @@
 #include "probes/process.h"
 #include "probes/stack/py_spy_text.h"
 
-extern char** environ;
-
 namespace headrace::probes::stack {
 namespace {
 
@@ -38,12 +36,16 @@ constexpr int kOutputFd = 3;  // of py-spy
 
 constexpr char kFix[] = "pip install py-spy, in an environment that is on the PATH";
 
-std::string ReadFile(int fd) {
+// At most kMostBytes, in whole lines; `is_cut`: there was more.
+std::string ReadFile(int fd, bool* is_cut) {
   struct stat info;
+  *is_cut = false;
   if (fstat(fd, &info) != 0 || info.st_size <= 0) return "";
   std::string text(std::min(static_cast<size_t>(info.st_size), kMostBytes), '\0');
   const ssize_t n = pread(fd, text.data(), text.size(), 0);
   text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  *is_cut = text.size() < static_cast<size_t>(info.st_size);
+  if (*is_cut) text.resize(text.rfind('\n') + 1);
   return text;
 }
 
@@ -52,33 +54,47 @@ int64_t CpuNs(const rusage& usage) {
   return ns(usage.ru_utime) + ns(usage.ru_stime);
 }
 
+// In the child: only what may be called between fork and exec.
+[[noreturn]] void Become(const std::vector<char*>& argv, pid_t parent, int output, int messages) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);  // it records for nobody else
+  if (getppid() != parent) _exit(125);
+  setpgid(0, 0);  // Ctrl-C is for the recording, which ends it then
+  // What is blocked or ignored here is not there.
+  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int null = open("/dev/null", O_RDWR);
+  dup2(null, STDIN_FILENO);
+  dup2(null, STDOUT_FILENO);
+  dup2(messages, STDERR_FILENO);
+  dup2(output, kOutputFd);
+  execv(argv[0], argv.data());
+  _exit(127);
+}
+
 // Starts it with `output` as its descriptor kOutputFd and its words in `messages`. Returns errno.
 int Spawn(const std::vector<std::string>& command, int output, int messages, pid_t* child) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, messages, 2);
-  posix_spawn_file_actions_adddup2(&actions, output, kOutputFd);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  // Ctrl-C is for the recording, which ends it then; what is blocked or ignored here is not there.
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  const int error =
-      posix_spawn(child, command[0].c_str(), &actions, &attributes, argv.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  return error;
+  // Above the numbers that the child puts in their place.
+  const int high_output = fcntl(output, F_DUPFD_CLOEXEC, 16);
+  const int high_messages = fcntl(messages, F_DUPFD_CLOEXEC, 16);
+  const pid_t parent = getpid();
+  *child = high_output < 0 || high_messages < 0 ? -1 : fork();
+  if (*child == 0) Become(argv, parent, high_output, high_messages);
+  const int error = errno;
+  for (const int fd : {high_output, high_messages}) {
+    if (fd >= 0) close(fd);
+  }
+  return *child < 0 ? error : 0;
+}
+
+// Threads of one kind have one name: "Thread-12 (work)" is "Thread (work)".
+std::string ThreadKind(const std::string& name) {
+  const size_t target = std::min(name.find(" ("), name.size());
+  return ThreadGroupLabel(name.substr(0, target), false) + name.substr(target);
 }
 
 // What it says of its failure, on one line.
@@ -117,44 +133,47 @@ bool PythonStacks::IsPython(int64_t pid) {
   char link[512];
   const ssize_t n =
       readlink(host_->Path(fmt::format("/proc/{}/exe", pid)).c_str(), link, sizeof link);
-  if (n > 0) {
-    const std::string_view program(link, static_cast<size_t>(n));
-    const std::string_view name = program.substr(program.rfind('/') + 1);
-    if (name.starts_with("python")) return true;
+  Program now{std::string(link, n > 0 ? static_cast<size_t>(n) : 0), false};
+  const auto before = programs_.find(pid);
+  if (before != programs_.end() && before->second.path == now.path) return before->second.is_python;
+  now.is_python = now.path.substr(now.path.rfind('/') + 1).starts_with("python");
+  if (!now.is_python) {
+    const std::optional<std::string> maps = host_->Read(fmt::format("/proc/{}/maps", pid));
+    now.is_python = maps && maps->find("/libpython3.") != std::string::npos;
   }
-  const std::optional<std::string> maps = host_->Read(fmt::format("/proc/{}/maps", pid));
-  return maps && maps->find("/libpython3.") != std::string::npos;
+  return programs_.insert_or_assign(pid, std::move(now)).first->second.is_python;
 }
 
 // Python processes that no other Python process of the target started.
 std::vector<int64_t> PythonStacks::Roots() {
-  std::map<int64_t, bool> known;
+  std::set<int64_t> python;
   for (const int64_t pid : target_->pids) {
-    const auto before = python_.find(pid);
-    // A program may become Python's by exec: what was not is looked at again.
-    known[pid] = before != python_.end() && before->second ? true : IsPython(pid);
+    if (IsPython(pid)) python.insert(pid);
   }
-  python_ = std::move(known);
+  const std::set<int64_t> live(target_->pids.begin(), target_->pids.end());
+  std::erase_if(programs_, [&](const auto& each) { return !live.contains(each.first); });
+  std::erase_if(failures_, [&](const auto& each) { return !live.contains(each.first); });
+  std::erase_if(next_ns_, [&](const auto& each) { return !live.contains(each.first); });
+  processes_ = python.size();
   std::vector<int64_t> roots;
-  for (const auto& [pid, python] : python_) {
-    if (!python) continue;
+  for (const int64_t pid : python) {
     int64_t parent = pid;
-    bool below = false;
-    for (int depth = 0; depth < 64 && !below; ++depth) {
+    bool is_below = false;
+    for (int depth = 0; depth < 64 && !is_below; ++depth) {
       const auto stat = ReadProcessStat(parent);
-      if (!stat || !python_.contains(stat->parent_pid)) break;
+      if (!stat || !live.contains(stat->parent_pid)) break;
       parent = stat->parent_pid;
-      below = python_[parent];
+      is_below = python.contains(parent);
     }
-    if (!below) roots.push_back(pid);
+    if (!is_below) roots.push_back(pid);
   }
   return roots;
 }
 
-void PythonStacks::Begin(int64_t root, size_t processes) {
+void PythonStacks::Begin(int64_t root) {
   Spy spy;
   spy.samples_per_s =
-      std::clamp(options_.processes_per_s / static_cast<int>(std::max<size_t>(processes, 1)), 1,
+      std::clamp(options_.processes_per_s / static_cast<int>(std::max<size_t>(processes_, 1)), 1,
                  options_.samples_per_s);
   spy.output = memfd_create("headrace-python-stacks", MFD_CLOEXEC);
   spy.messages = memfd_create("headrace-python-messages", MFD_CLOEXEC);
@@ -184,7 +203,7 @@ void PythonStacks::Keep(const std::string& text, int samples_per_s) {
   refused_lines_ += parsed.refused_lines;
   for (PythonStack& stack : parsed.stacks) {
     samples_ += stack.samples;
-    Key key{stack.pid, std::move(stack.thread), std::move(stack.frames)};
+    Key key{stack.pid, ThreadKind(stack.thread), std::move(stack.frames)};
     auto it = totals_.find(key);
     if (it == totals_.end()) {
       const size_t bytes = key.frames.size() + key.thread.size();
@@ -203,11 +222,13 @@ void PythonStacks::Keep(const std::string& text, int samples_per_s) {
 }
 
 void PythonStacks::End(int64_t root, Spy* spy, int status) {
-  const std::string text = ReadFile(spy->output);
+  bool is_cut = false;
+  const std::string text = ReadFile(spy->output, &is_cut);
   Keep(text, spy->samples_per_s);
+  if (is_cut) refused_lines_++;
   const bool failed = text.empty() && status != 0;
   if (failed && IsAlive(root)) {
-    const std::string words = FirstLine(ReadFile(spy->messages));
+    const std::string words = FirstLine(ReadFile(spy->messages, &is_cut));
     why_ = fmt::format("{}: {}", options_.program, words.empty() ? "ended at once" : words);
     failures_[root]++;
     next_ns_[root] = MonotonicNs() + kRetryNs;
@@ -263,8 +284,6 @@ void PythonStacks::Read(Sink& sink) {
     WaitForAll();
   } else if (!target_->root_held) {
     const std::vector<int64_t> roots = Roots();
-    const auto processes = static_cast<size_t>(std::count_if(
-        python_.begin(), python_.end(), [](const auto& each) { return each.second; }));
     const int64_t now = MonotonicNs();
     size_t given_up = 0;
     unseen_ = 0;
@@ -275,7 +294,7 @@ void PythonStacks::Read(Sink& sink) {
       } else if (spies_.size() >= kMostSpies) {
         unseen_++;
       } else if (now >= next_ns_[root]) {
-        Begin(root, processes);
+        Begin(root);
       }
     }
     if (given_up > 0 && given_up == roots.size() && samples_ == 0) {

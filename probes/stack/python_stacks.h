@@ -44,6 +44,11 @@ class PythonStacks : public Probe {
     int samples_per_s = 0;
     int64_t cpu_ns = 0;
   };
+  // What a process executes.
+  struct Program {
+    std::string path;
+    bool is_python = false;
+  };
   struct Key {
     int64_t pid = 0;
     std::string thread, frames;
@@ -56,7 +61,7 @@ class PythonStacks : public Probe {
 
   std::vector<int64_t> Roots();
   bool IsPython(int64_t pid);
-  void Begin(int64_t root, size_t processes);
+  void Begin(int64_t root);
   void Watch(int64_t root, Spy* spy);
   void End(int64_t root, Spy* spy, int status);
   void Keep(const std::string& text, int samples_per_s);
@@ -66,10 +71,11 @@ class PythonStacks : public Probe {
   const Host* host_ = nullptr;
   const Target* target_ = nullptr;
   std::string path_;
-  std::map<int64_t, bool> python_;      // by process: whether it executes Python
-  std::map<int64_t, Spy> spies_;        // by root
-  std::map<int64_t, int> failures_;     // by root, in a row
-  std::map<int64_t, int64_t> next_ns_;  // by root: not before
+  std::map<int64_t, Program> programs_;  // by process
+  size_t processes_ = 0;                 // that execute Python
+  std::map<int64_t, Spy> spies_;         // by root
+  std::map<int64_t, int> failures_;      // by root, in a row
+  std::map<int64_t, int64_t> next_ns_;   // by root: not before
   std::map<Key, Total> totals_;
   size_t bytes_ = 0;
   int64_t refused_lines_ = 0, samples_ = 0, unseen_ = 0, overflowed_ = 0;

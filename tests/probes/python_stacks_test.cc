@@ -44,7 +44,7 @@ TEST(PySpyText, ALineIsAStackOfTheInnermostProcess) {
            Case{"thread (9): MainThread;main (t.py:4);load (d.py:7) 12", 0, "MainThread",
                 "main (t.py:4);load (d.py:7)", 12},
            Case{"thread (0x7F1A);main (t.py:4) 3", 0, "", "main (t.py:4)", 3},
-           Case{"thread (9): Thread-12;run (t.py:1) 3", 0, "Thread", "run (t.py:1)", 3},
+           Case{"thread (9): Thread-12;run (t.py:1) 3", 0, "Thread-12", "run (t.py:1)", 3},
            Case{"process 7:\"python t.py\";thread (7): MainThread;main (t.py:4) 5", 7, "MainThread",
                 "main (t.py:4)", 5},
            Case{"process 7:\"python t.py\";process 9:\"python t.py\";thread (9): "
@@ -186,6 +186,19 @@ TEST_F(PythonStacksOf, EachRunAddsToTheTotals) {
   EXPECT_EQ(stack.thread, "MainThread");
   EXPECT_EQ(stack.folded, "MainThread;main (t.py:4)");
   EXPECT_EQ(stack.samples * 100'000'000, stack.time_ns);
+}
+
+// Names as Python gives them since 3.10.
+TEST_F(PythonStacksOf, ThreadsOfOneKindHaveOneName) {
+  Program python({"python3", "-c", "import time; time.sleep(60)"});
+  PythonStacks probe(
+      Instead("for n in 1 22; do echo \"thread ($n): Thread-$n (work);f (t.py:4) 2\"; done >&3\n"));
+  const Target target = TargetOf(python);
+  ASSERT_TRUE(probe.Start(host_, target).usable());
+  StackSink sink;
+  ASSERT_TRUE(ReadUntil(probe, sink, [&] { return !sink.stacks.empty(); }));
+  ASSERT_EQ(sink.stacks.size(), 1u);
+  EXPECT_EQ(sink.stacks.begin()->second.thread, "Thread (work)");
 }
 
 TEST_F(PythonStacksOf, WhatIsHeldBackIsGivenAtTheEnd) {
