@@ -241,7 +241,7 @@ void ServiceFleet::Watch(service::Dispatcher* dispatcher, std::optional<uint32_t
   std::vector<service::DispatcherEvent> events = dispatcher->TakeEvents();
   const int64_t least =
       std::clamp((now - state.start_ns) / kGrowth, kLeastIntervalNs, kMostIntervalNs);
-  const bool is_due = now - state.watched_ns >= least || dispatcher->is_over();
+  const bool is_due = now - state.watched_ns >= least || dispatcher->is_ending();
   if (events.empty() && !is_due) return;
   std::lock_guard lock(state.mutex);
   for (service::DispatcherEvent& event : events) {

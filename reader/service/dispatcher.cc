@@ -237,14 +237,26 @@ void Dispatcher::Serve(int64_t now_ns, Out* out) {
       if (found != workers_.end()) found->second.is_asking = false;
       continue;
     }
-    std::optional<Lease> lease = board_->HandNew(peer, now_ns);
-    if (!lease) return;
+    if (!Give(&SplitBoard::HandNew, peer, &found->second, now_ns, out)) return;
     asking_.pop_front();
     found->second.is_asking = false;
-    --found->second.wants;
     QueueAsking(peer, &found->second);
-    out->push_back({peer, std::move(*lease)});
   }
+}
+
+// A lease of that kind to a worker that asked for one, counted. False: there is none.
+bool Dispatcher::Give(Hand hand, uint64_t peer, Worker* worker, int64_t now_ns, Out* out) {
+  const uint64_t again = board_->leased_again();
+  std::optional<Lease> lease = ((*board_).*hand)(peer, now_ns);
+  if (!lease) return false;
+  ++counts_.leases;
+  if (board_->leased_again() > again) {
+    ++counts_.again;
+    for (const RowRange& range : lease->wanted) counts_.again_rows += range.count;
+  }
+  --worker->wants;
+  out->push_back({peer, std::move(*lease)});
+  return true;
 }
 
 // Splits that others are slow with, once nothing else is left: to whoever asks, but for the slow
@@ -254,11 +266,8 @@ void Dispatcher::ServeSlow(int64_t now_ns, Out* out) {
   for (const uint64_t peer : asking_) {
     const auto found = workers_.find(peer);
     if (found == workers_.end() || found->second.is_draining || found->second.is_silent) continue;
-    while (found->second.wants > 0) {
-      std::optional<Lease> lease = board_->HandSlow(peer, now_ns);
-      if (!lease) break;
-      --found->second.wants;
-      out->push_back({peer, std::move(*lease)});
+    while (found->second.wants > 0 &&
+           Give(&SplitBoard::HandSlow, peer, &found->second, now_ns, out)) {
     }
   }
 }
@@ -333,10 +342,13 @@ void Dispatcher::CountTime(int64_t now_ns) {
   if (!board_) return;
   counts_.running_ns += passed;
   term_ns_ += passed;
+  // A window holds workers back from splits that are there: those are not few.
+  const bool is_all_leased = !board_->has_unleased();
   for (const auto& [peer, worker] : workers_) {
     if (worker.is_silent || worker.is_draining) continue;
     counts_.serving_ns += passed;
-    if (worker.wants > 0) counts_.no_split_ns += passed;
+    if (worker.wants > 0 && is_all_leased && board_->open_leases(peer) == 0)
+      counts_.no_split_ns += passed;
   }
 }
 

@@ -72,7 +72,7 @@ struct DispatcherStatus {
 struct DispatcherCounts {
   int64_t running_ns = 0;   // all ranks had joined
   int64_t serving_ns = 0;   // integral of the workers that are connected and not silent
-  int64_t no_split_ns = 0;  // of it: they had asked, and no split was left to lease
+  int64_t no_split_ns = 0;  // of it: they had asked and had none, and no split was left to lease
   uint64_t leases = 0;
   uint64_t again = 0, again_rows = 0;  // of them, those of a split that was leased before
   uint64_t lost = 0;                   // workers, while they had splits
@@ -107,6 +107,12 @@ class Dispatcher {
   bool is_over() const { return is_complete() && clients_.empty(); }
   // Ends whatever is left: what to tell ranks, which is `why`, and workers.
   std::vector<Addressed> Part(const Refused& why) const;
+  // Nothing follows but Part: times are counted up to now, for whoever looks a last time.
+  void BeginEnding(int64_t now_ns) {
+    CountTime(now_ns);
+    is_ending_ = true;
+  }
+  bool is_ending() const { return is_ending_; }
   bool has_peers() const { return !clients_.empty() || !workers_.empty(); }
   // The job cannot go on, for example because its table cannot be read.
   const std::optional<Refused>& failure() const { return failure_; }
@@ -121,6 +127,7 @@ class Dispatcher {
     Alive last;
   };
   using Out = std::vector<Addressed>;
+  using Hand = std::optional<Lease> (SplitBoard::*)(uint64_t worker, int64_t now_ns);
 
   void On(uint64_t peer, const Join& join, int64_t now_ns, Out* out);
   void On(uint64_t peer, const Report& report, int64_t now_ns, Out* out);
@@ -140,6 +147,7 @@ class Dispatcher {
   void TellSession(uint64_t peer, Out* out);
   void Serve(int64_t now_ns, Out* out);
   void ServeSlow(int64_t now_ns, Out* out);
+  bool Give(Hand hand, uint64_t peer, Worker* worker, int64_t now_ns, Out* out);
   void QueueAsking(uint64_t peer, Worker* worker);
   void Lose(uint64_t peer, int64_t now_ns, Out* out);
   void EndIfComplete(Out* out);
@@ -164,6 +172,7 @@ class Dispatcher {
   std::vector<DispatcherEvent> events_;  // not taken yet; the first kMostEvents of them
   uint32_t failures_ = 0;
   bool is_ended_ = false;  // Ended was said in this term
+  bool is_ending_ = false;
   std::optional<Refused> failure_;
 };
 

@@ -124,6 +124,8 @@ struct DispatcherProcess::State {
   Answer Obey(const Command& command);
   void TakeMeasured(uint64_t peer, const Measured& measured);
   void SayKept();
+  void Watch();
+  void WatchLast();
   void Part();
 
   DispatcherProcessOptions options;
@@ -183,6 +185,16 @@ Answer DispatcherProcess::State::Obey(const Command& command) {
     return {usage, "there is no such worker"};
   Send(std::move(out));
   return {0, ""};
+}
+
+void DispatcherProcess::State::Watch() {
+  if (options.watch) Send(options.watch(&dispatcher));
+}
+
+// What happened since it was watched last.
+void DispatcherProcess::State::WatchLast() {
+  dispatcher.BeginEnding(MonotonicNs());
+  Watch();
 }
 
 // Says that it is over, and waits a moment for those who listen.
@@ -247,14 +259,16 @@ bool DispatcherProcess::Run() {
     if (now - ticked_ns >= kTickNs) {
       ticked_ns = now;
       state.Send(state.dispatcher.Tick(now));
-      if (state.options.watch) state.Send(state.options.watch(&state.dispatcher));
+      state.Watch();
     }
     if (const auto& failure = state.dispatcher.failure()) {
+      state.WatchLast();
       state.Part();
       throw Error(static_cast<ExitCode>(failure->code), failure->reason, state.options.pipeline,
                   failure->fix);
     }
   }
+  state.WatchLast();
   const bool is_over = state.dispatcher.is_over();
   if (!is_over && !state.was_told_to_end && state.options.hands_over) return false;
   state.Part();

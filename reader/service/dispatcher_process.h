@@ -28,7 +28,8 @@ struct DispatcherProcessOptions {
   std::function<bool()> interrupted = {};
   // Interrupted, it leaves the job to another dispatcher: ranks and workers wait for that one.
   bool hands_over = false;
-  // Called ten times a second, by Run's thread. Returns what it makes the dispatcher say.
+  // Called ten times a second, by Run's thread, and once more when it ends
+  // (Dispatcher::is_ending). Returns what it makes the dispatcher say.
   std::function<std::vector<Addressed>(Dispatcher*)> watch = {};
   // What `status` answers, of a status.
   std::function<std::string(const DispatcherStatus&)> describe = {};

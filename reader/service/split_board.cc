@@ -54,19 +54,32 @@ std::optional<SplitBoard::Key> SplitBoard::NextLost() {
   return std::nullopt;
 }
 
-std::optional<SplitBoard::Key> SplitBoard::NextFree() {
+// The next free one, which stays free.
+std::optional<SplitBoard::Key> SplitBoard::PeekFree() {
   while (epoch_ < options_.epochs) {
     for (; next_ < order_.size(); ++next_) {
       const Key key{epoch_, order_[next_]};
-      if (settled_.IsDone(key.first, key.second)) continue;
-      if (!IsWithinWindow(key)) return std::nullopt;
-      ++next_;
-      return key;
+      if (!settled_.IsDone(key.first, key.second)) return key;
     }
     ++epoch_;
     BeginEpoch();
   }
   return std::nullopt;
+}
+
+std::optional<SplitBoard::Key> SplitBoard::NextFree() {
+  const std::optional<Key> key = PeekFree();
+  if (!key || !IsWithinWindow(*key)) return std::nullopt;
+  ++next_;
+  return key;
+}
+
+bool SplitBoard::has_unleased() {
+  const bool is_any_lost = std::any_of(lost_.begin(), lost_.end(), [&](const Key& key) {
+    const auto open = open_.find(key);
+    return open != open_.end() && open->second.lost;
+  });
+  return is_any_lost || PeekFree().has_value();
 }
 
 bool SplitBoard::IsWithinWindow(const Key& key) const {

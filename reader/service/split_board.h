@@ -65,6 +65,8 @@ class SplitBoard {
   bool is_complete() const { return left_rows_ == 0; }
   uint64_t left_rows() const { return left_rows_; }
   uint64_t open_leases(uint64_t worker) const;
+  // Some split is free or lost, whether or not the window lets it be handed out now.
+  bool has_unleased();
   uint64_t leased_again() const { return again_; }  // leases that repeated one
 
  private:
@@ -78,6 +80,7 @@ class SplitBoard {
   };
 
   std::optional<Key> NextLost();
+  std::optional<Key> PeekFree();
   std::optional<Key> NextFree();
   bool IsWithinWindow(const Key& key) const;
   std::optional<Key> NextSlow(uint64_t worker, int64_t now_ns) const;

@@ -19,9 +19,9 @@ using testing::IsEmpty;
 const std::vector<RowRange> kSplits = {{0, 4}, {4, 4}};
 const RowSpan kFirstRows = {0, 0, 0, 2, 2};  // rows 0 and 1 of epoch 0
 
-Dispatcher MakeDispatcher(uint32_t ranks = 2) {
+Dispatcher MakeDispatcher(uint32_t ranks = 2, const std::vector<RowRange>& splits = kSplits) {
   DispatcherOptions options;
-  options.job = {ranks, 1, kSplits, {}, 100};
+  options.job = {ranks, 1, splits, {}, 100};
   options.board = {Mode::kLockstep, ranks, 1, 2, true};
   return Dispatcher(std::move(options));
 }
@@ -379,6 +379,50 @@ TEST(ServiceWorkers, ThatGoSilentAreTakenForLostAndThenServedAgain) {
   EXPECT_TRUE(dispatcher.status().workers[0].is_silent);
   dispatcher.Handle(20, Alive{}, 4'000'000'002);
   EXPECT_FALSE(dispatcher.status().workers[0].is_silent);
+}
+
+TEST(ServiceWorkers, LeasesAndTimeWithoutASplitAreCounted) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  Dispatcher dispatcher = MakeDispatcher(1);
+  Join join = JoinOf(0, 20);
+  join.ranks = 1;
+  dispatcher.Handle(10, join, 0);
+  for (const uint64_t worker : {20, 21}) dispatcher.Handle(worker, Register{}, 0);
+  dispatcher.Handle(20, Ask{100, 1}, 0);
+  dispatcher.Handle(21, Ask{100, 2}, 0);
+  dispatcher.Tick(kSecond);
+  dispatcher.Tick(2 * kSecond);
+  EXPECT_EQ(dispatcher.counts().leases, 2u);
+  EXPECT_EQ(dispatcher.counts().again, 0u);
+  EXPECT_EQ(dispatcher.counts().no_split_ns, 0);  // who asks for more has one to work on
+  dispatcher.Gone(20, 2 * kSecond);
+  EXPECT_EQ(dispatcher.counts().leases, 3u);
+  EXPECT_EQ(dispatcher.counts().again, 1u);
+  EXPECT_EQ(dispatcher.counts().again_rows, 4u);
+  dispatcher.Handle(22, Register{}, 2 * kSecond);
+  dispatcher.Handle(22, Ask{100, 1}, 2 * kSecond);
+  dispatcher.Tick(3 * kSecond);
+  EXPECT_EQ(dispatcher.counts().no_split_ns, kSecond);
+  // Up to the end, for whoever looks a last time.
+  EXPECT_FALSE(dispatcher.is_ending());
+  dispatcher.BeginEnding(3 * kSecond + 5);
+  EXPECT_TRUE(dispatcher.is_ending());
+  EXPECT_EQ(dispatcher.counts().no_split_ns, kSecond + 5);
+}
+
+TEST(ServiceWorkers, ThatAWindowHoldsBackDoNotLackSplits) {
+  std::vector<RowRange> splits;
+  for (uint64_t split = 0; split < 20; ++split) splits.push_back({4 * split, 4});
+  Dispatcher dispatcher = MakeDispatcher(1, splits);
+  Join join = JoinOf(0, 20);
+  join.ranks = 1;
+  dispatcher.Handle(10, join, 0);
+  for (const uint64_t worker : {20, 21}) dispatcher.Handle(worker, Register{}, 0);
+  dispatcher.Handle(20, Ask{100, 20}, 0);
+  EXPECT_THAT(dispatcher.Handle(21, Ask{100, 1}, 0), IsEmpty());
+  dispatcher.Tick(1'000'000'000);
+  dispatcher.Tick(2'000'000'000);
+  EXPECT_EQ(dispatcher.counts().no_split_ns, 0);
 }
 
 TEST(ServiceWorkers, AreDrainedOnceTheirLeasesAreDone) {
