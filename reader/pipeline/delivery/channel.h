@@ -21,6 +21,9 @@ class Channel {
 
   int fd() const { return fd_; }
   bool is_encrypted() const { return tls_ != nullptr; }
+  // As of TlsSession; nothing and false without TLS.
+  void Trust();
+  bool is_broken() const { return tls_ && tls_->is_broken(); }
   // The bytes moved; 0: the other side is gone, or broke; -1: not now. Bytes that Write could not
   // take are to come next, as they were; more may follow them.
   ptrdiff_t Read(std::span<uint8_t> bytes);

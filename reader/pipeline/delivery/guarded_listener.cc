@@ -61,7 +61,12 @@ std::optional<Channel> CallGuarded(const DeliveryAddress& to, Purpose purpose,
   Handshake handshake(
       fd, {Side::kCaller, purpose, to.kind == DeliveryKind::kTls, std::move(credentials)}, where);
   for (const int64_t until = MonotonicNs() + kCallNs; MonotonicNs() < until;) {
-    if (handshake.Step()) return handshake.Take();
+    try {
+      if (handshake.Step()) return handshake.Take();
+    } catch (const ClosedEarly& error) {
+      *why = error.fix().empty() ? error.fact() : fmt::format("{} ({})", error.fact(), error.fix());
+      return std::nullopt;
+    }
     if (stopped && stopped()) {
       *why = "stopped";
       return std::nullopt;

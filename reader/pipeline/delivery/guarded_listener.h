@@ -22,8 +22,8 @@ namespace headrace::reader {
 HostPort ReachableAt(const HostPort& at);
 
 // Connects to a GuardedListener and shakes hands, in 10 s at most. Nothing when nobody listens
-// there, or when `stopped` says so; `why` says which. Throws Error kPrivilege and kFailure as
-// Handshake.
+// there, when it went before it had proved anything, or when `stopped` says so; `why` says which.
+// Throws Error kPrivilege and kFailure as Handshake.
 std::optional<Channel> CallGuarded(const DeliveryAddress& to, Purpose purpose,
                                    std::shared_ptr<const Credentials> credentials,
                                    const std::function<bool()>& stopped, std::string* why);

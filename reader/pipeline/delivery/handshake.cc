@@ -1,6 +1,7 @@
 #include "reader/pipeline/delivery/handshake.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,7 +74,7 @@ bool Handshake::Flush() {
     const ptrdiff_t sent =
         channel_->Write({reinterpret_cast<const uint8_t*>(out_.data()), out_.size()});
     if (sent < 0) return false;
-    if (sent == 0) throw Error(ExitCode::kFailure, "closed the connection", peer_);
+    if (sent == 0) throw ClosedEarly(ExitCode::kFailure, "closed the connection", peer_);
     out_.erase(0, static_cast<size_t>(sent));
   }
   return true;
@@ -84,11 +85,14 @@ bool Handshake::Fill() {
     const ptrdiff_t got = channel_->Read({in_.data() + have_, in_.size() - have_});
     if (got < 0) return false;
     if (got == 0 && have_ > 0 && stage_ == Stage::kHello) SpeaksSomethingElse();
+    if (got == 0 && channel_->is_broken())
+      throw Error(ExitCode::kFailure, "ends TLS, or says too much, instead of greeting", peer_,
+                  terms_.side == Side::kListener ? "" : "look at the certificates");
     if (got == 0)
-      throw Error(ExitCode::kFailure, "closed the connection instead of greeting", peer_,
-                  terms_.side == Side::kListener ? ""
-                  : terms_.is_encrypted          ? "look at the certificates"
-                                                 : "write tls:HOST:PORT if it listens with TLS");
+      throw ClosedEarly(ExitCode::kFailure, "closed the connection instead of greeting", peer_,
+                        terms_.side == Side::kListener || terms_.is_encrypted
+                            ? ""
+                            : "write tls:HOST:PORT if it listens with TLS");
     have_ += static_cast<size_t>(got);
   }
   have_ = 0;
@@ -106,16 +110,35 @@ void Handshake::SpeaksSomethingElse() const {
                                   : "");
 }
 
+// To a caller without TLS, which is to know that it will get no further: an alert.
+void Handshake::SayTls() const {
+  constexpr uint8_t kAlert[] = {21, 3, 3, 0, 2, 2, 70};  // fatal, protocol version
+  if (terms_.side == Side::kListener) send(fd_, kAlert, sizeof kAlert, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+// To a caller with TLS: what is no TLS. What it said is read first, for a connection that is closed
+// with unread bytes takes back what was sent.
+void Handshake::SayPlain() {
+  uint8_t rest[4096];
+  if (terms_.side != Side::kListener || terms_.is_encrypted) return;
+  channel_->Read(rest);
+  Say(ours_);
+  Flush();
+}
+
 bool Handshake::Step() {
   if (stage_ == Stage::kTls) {
+    const char* const fix =
+        terms_.side == Side::kCaller
+            ? "write tcp:HOST:PORT if it listens without TLS, and look at the certificates"
+            : "";
     try {
       if (!tls_->Agree()) return false;
+    } catch (const ClosedEarly& error) {
+      throw ClosedEarly(ExitCode::kFailure, error.fact(), peer_, fix);
     } catch (const Error& error) {
-      throw Error(
-          ExitCode::kFailure, error.fact(), peer_,
-          terms_.side == Side::kCaller
-              ? "write tcp:HOST:PORT if it listens without TLS, and look at the certificates"
-              : "");
+      SayTls();
+      throw Error(ExitCode::kFailure, error.fact(), peer_, fix);
     }
     binding_ = tls_->Binding();
     channel_ = std::make_unique<Channel>(fd_, std::move(tls_));
@@ -139,6 +162,7 @@ void Handshake::TakeHello() {
   const Hello expected;
   if (std::memcmp(hello.magic, expected.magic, sizeof hello.magic) != 0) {
     have_ = in_.size();
+    SayPlain();
     SpeaksSomethingElse();
   }
   theirs_ = in_;
@@ -206,6 +230,9 @@ Handshake::Part Handshake::ProofOf(uint32_t status) const {
   return part;
 }
 
-Channel Handshake::Take() { return std::move(*channel_); }
+Channel Handshake::Take() {
+  channel_->Trust();
+  return std::move(*channel_);
+}
 
 }  // namespace headrace::reader

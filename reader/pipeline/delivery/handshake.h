@@ -6,7 +6,8 @@
 //   listener              <- Hello{nonce}                  <- Proof{HMAC(token, "listener", ...)}
 //
 // Each proof covers both nonces and the TLS session, so that it is good for this connection alone:
-// who passes bytes on between two sides has two sessions. A listener takes 128 bytes of a stranger.
+// who passes bytes on between two sides has two sessions. A listener takes 128 bytes of a stranger,
+// in 64 KiB of TLS at most.
 // Without TLS the proofs say who is there at the beginning; what follows could be read and changed
 // on its way.
 #pragma once
@@ -40,7 +41,8 @@ class Handshake {
   Handshake& operator=(const Handshake&) = delete;
 
   // True once both sides have proved it; false: call again when Polled() says so. Throws Error
-  // kPrivilege when the other side has another token, kFailure when it speaks something else.
+  // kPrivilege when the other side has another token, kFailure when it speaks something else, and
+  // ClosedEarly when it went: it may have ended just now.
   bool Step();
   pollfd Polled() const;
   // The connection, once Step has returned true.
@@ -61,6 +63,8 @@ class Handshake {
   Digest Sign(Side by) const;
   Part ProofOf(uint32_t status) const;
   [[noreturn]] void SpeaksSomethingElse() const;
+  void SayTls() const;
+  void SayPlain();
 
   const Terms terms_;
   const std::string peer_;

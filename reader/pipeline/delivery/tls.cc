@@ -47,26 +47,52 @@ void Must(bool holds, const std::string& what, const std::string& where = "") {
 }
 
 constexpr size_t kBurstBytes = 256 << 10;  // what a call moves at most
+// Of a side that has not proved that it has the token, either way: it could ask for new keys for
+// ever, which OpenSSL answers without coming back.
+constexpr size_t kStrangerBytes = 64 << 10;
+constexpr size_t kReadBytes = 1 << 20;   // from the socket, in one call of a side that has
+constexpr size_t kMostUnsent = 4 << 20;  // answers to new keys that it does not read
 
 // The socket below a session. What goes out is gathered, so that many records take one call.
 struct Pipe {
   int fd = -1;
   std::vector<char> out;
   size_t sent = 0;  // of out
+  bool is_trusted = false;
+  size_t may_read = kStrangerBytes;   // of a stranger in all, otherwise in this call
+  size_t may_write = kStrangerBytes;  // to a stranger in all
+
+  bool is_spent() const { return !is_trusted && (may_read == 0 || may_write == 0); }
 };
 
 Pipe& PipeOf(BIO* bio) { return *static_cast<Pipe*>(BIO_get_data(bio)); }
 
 int WritePipe(BIO* bio, const char* bytes, int size) {
-  std::vector<char>& out = PipeOf(bio).out;
-  out.insert(out.end(), bytes, bytes + size);
+  BIO_clear_retry_flags(bio);
+  Pipe& pipe = PipeOf(bio);
+  const auto more = static_cast<size_t>(size);
+  if (pipe.out.size() - pipe.sent + more > kMostUnsent) return -1;
+  if (!pipe.is_trusted) {
+    if (more > pipe.may_write) pipe.may_write = 0;
+    if (pipe.may_write == 0) return -1;
+    pipe.may_write -= more;
+  }
+  pipe.out.insert(pipe.out.end(), bytes, bytes + size);
   return size;
 }
 int ReadPipe(BIO* bio, char* bytes, int size) {
   BIO_clear_retry_flags(bio);
-  const ssize_t got = recv(PipeOf(bio).fd, bytes, static_cast<size_t>(size), MSG_DONTWAIT);
+  Pipe& pipe = PipeOf(bio);
+  if (pipe.may_read == 0) {
+    if (!pipe.is_trusted) return 0;  // as if it had closed the connection
+    BIO_set_retry_read(bio);         // the caller has others to look after
+    return -1;
+  }
+  const size_t room = std::min(static_cast<size_t>(size), pipe.may_read);
+  const ssize_t got = recv(pipe.fd, bytes, room, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
     BIO_set_retry_read(bio);
+  if (got > 0) pipe.may_read -= static_cast<size_t>(got);
   return static_cast<int>(got);
 }
 long ControlPipe(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
@@ -190,13 +216,15 @@ struct TlsSession::State {
   Pipe pipe;
   std::unique_ptr<SSL, OpenSslFree<SSL_free>> ssl;
   size_t taken = 0;  // bytes of the caller's that are encrypted and not all sent
-  bool is_gone = false;
+  bool is_gone = false, is_broken = false;
 
   // What a call's result says: 0 gone, -1 not now.
   ptrdiff_t Judge(int result) {
     if (result > 0) return result;
-    if (SSL_get_error(ssl.get(), result) == SSL_ERROR_WANT_READ) return -1;
+    const int error = SSL_get_error(ssl.get(), result);
+    if (error == SSL_ERROR_WANT_READ) return -1;
     is_gone = true;
+    is_broken = error == SSL_ERROR_SSL || pipe.is_spent();
     return 0;
   }
   ptrdiff_t Flush() {
@@ -222,11 +250,15 @@ bool TlsSession::Agree() {
   ERR_clear_error();
   const int result = SSL_do_handshake(state.ssl.get());
   const int error = SSL_get_error(state.ssl.get(), result);
-  const std::string reason = error == SSL_ERROR_SSL ? TakeReason() : "it closed the connection";
+  const bool is_over = result != 1 && error != SSL_ERROR_WANT_READ;
+  const std::string reason = state.pipe.is_spent()    ? "it says too much"
+                             : error == SSL_ERROR_SSL ? TakeReason()
+                                                      : "";
   const ptrdiff_t flushed = state.Flush();  // also the alert that says why not
-  if (result != 1 && error != SSL_ERROR_WANT_READ)
+  if (is_over && !reason.empty())
     throw Error(ExitCode::kFailure, fmt::format("no TLS 1.3: {}", reason));
-  if (flushed == 0) throw Error(ExitCode::kFailure, "no TLS 1.3: it closed the connection");
+  if (is_over || flushed == 0)
+    throw ClosedEarly(ExitCode::kFailure, "no TLS 1.3: it closed the connection");
   wants_room_ = flushed < 0;
   return result == 1 && flushed > 0;
 }
@@ -234,6 +266,7 @@ bool TlsSession::Agree() {
 ptrdiff_t TlsSession::Read(std::span<uint8_t> bytes) {
   State& state = *state_;
   std::lock_guard lock(state.mutex);
+  if (state.pipe.is_trusted) state.pipe.may_read = kReadBytes;
   size_t have = 0;
   while (have < bytes.size() && !state.is_gone) {
     ERR_clear_error();
@@ -263,6 +296,16 @@ ptrdiff_t TlsSession::Write(std::span<const uint8_t> bytes) {
   const ptrdiff_t flushed = state.Flush();
   if (flushed <= 0) return flushed;
   return static_cast<ptrdiff_t>(std::exchange(state.taken, 0));
+}
+
+void TlsSession::Trust() {
+  std::lock_guard lock(state_->mutex);
+  state_->pipe.is_trusted = true;
+}
+
+bool TlsSession::is_broken() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->is_broken;
 }
 
 Digest TlsSession::Binding() {

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "base/error.h"
 #include "reader/pipeline/delivery/token.h"
 
 namespace headrace::reader {
@@ -22,6 +23,12 @@ struct CertificateFiles {
 };
 
 enum class Side : uint8_t { kCaller, kListener };
+
+// The other side went before both had agreed: it may have ended, and come again.
+class ClosedEarly : public Error {
+ public:
+  using Error::Error;
+};
 
 class TlsSession;
 
@@ -52,13 +59,18 @@ class TlsSession {
   TlsSession& operator=(const TlsSession&) = delete;
 
   // True once both sides have agreed; false: call again when the socket can be read, or written if
-  // wants_room(). Throws Error kFailure, with the reason, when they do not.
+  // wants_room(). Throws Error kFailure, with the reason, when they do not: ClosedEarly when there
+  // is none. Until Trust is called the other side may say 64 KiB in all, and is told as much; one
+  // that says more is gone.
   bool Agree();
+  void Trust();
   bool wants_room() const { return wants_room_; }
   // The bytes moved; 0: the other side is gone; -1: not now. What Write could not take now must be
   // given to it again as it was, perhaps with more behind it.
   ptrdiff_t Read(std::span<uint8_t> bytes);
   ptrdiff_t Write(std::span<const uint8_t> bytes);
+  // It is gone because of what it said: no TLS, an alert, too much.
+  bool is_broken() const;
   // The same on both sides of this session, and of no other.
   Digest Binding();
 

@@ -2,11 +2,13 @@
 // with one line, whatever it says, and holds nobody up.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -121,7 +123,7 @@ TEST_P(Network, TlsAndPlainDoNotMeet) {
   other.kind = is_encrypted() ? DeliveryKind::kTcp : DeliveryKind::kTls;
   Serving(&listener, [&] {
     const std::string text = Call(other, ours_, ExitCode::kFailure);
-    EXPECT_NE(text.find(is_encrypted() ? "write tls:HOST:PORT if it listens with TLS"
+    EXPECT_NE(text.find(is_encrypted() ? "speaks TLS; write tls:HOST:PORT"
                                        : "write tcp:HOST:PORT if it listens without TLS"),
               std::string::npos)
         << text;
@@ -155,6 +157,52 @@ TEST_P(Network, StrangersAreRefusedAndHoldNobodyUp) {
   EXPECT_TRUE(has_connected);
   for (const int fd : silent) close(fd);
   close(claims);
+}
+
+// After TLS stands it asks for new keys, again and again, and reads no answer. How many requests it
+// could send, or -1 where it was never stopped.
+int AskForKeys(int fd, int most, int64_t until_ns) {
+  fcntl(fd, F_SETFL, 0);
+  SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
+  SSL* const ssl = SSL_new(context);
+  SSL_set_fd(ssl, fd);
+  EXPECT_EQ(SSL_connect(ssl), 1);
+  int asked = 0;
+  while (asked < most && MonotonicNs() < until_ns &&
+         SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED) == 1 && SSL_do_handshake(ssl) == 1)
+    ++asked;
+  const bool is_stopped = asked < most && MonotonicNs() < until_ns;
+  SSL_free(ssl);
+  SSL_CTX_free(context);
+  return is_stopped ? asked : -1;
+}
+
+TEST_P(Network, AStrangerThatAsksForKeysForEverIsRefused) {
+  if (!is_encrypted()) GTEST_SKIP() << "there are no keys";
+  signal(SIGPIPE, SIG_IGN);  // OpenSSL's own sockets send it
+  Listener listener(any_, ours_);
+  std::atomic<bool> is_stopped{false};
+  Serving(&listener, [&] {
+    const int fd = Bare(listener.address());
+    is_stopped = AskForKeys(fd, 4'000'000, MonotonicNs() + 120'000'000'000) >= 0;
+    close(fd);
+    EXPECT_NO_THROW(ConnectSender(listener.address(), {.credentials = ours_}));
+  });
+  EXPECT_TRUE(is_stopped);
+  EXPECT_NE(lines_.find("says too much"), std::string::npos) << lines_;
+}
+
+TEST_P(Network, WhoGoesWhileHeShakesHandsIsNotThereNow) {
+  TcpListener listener({"127.0.0.1", 0});
+  std::thread closing([&] {
+    pollfd one = {listener.fd(), POLLIN, 0};
+    poll(&one, 1, 60'000);
+    close(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+  });
+  std::string why;
+  EXPECT_FALSE(CallGuarded({GetParam(), {}, listener.at()}, Purpose::kControl, ours_, {}, &why));
+  EXPECT_NE(why.find("closed the connection"), std::string::npos) << why;
+  closing.join();
 }
 
 TEST_P(Network, AnotherVersionIsNamed) {
@@ -223,6 +271,33 @@ TEST_P(Network, WhoeverPassesBytesOnLearnsNothing) {
   });
   passing.join();
   EXPECT_NE(lines_.find("has another token"), std::string::npos) << lines_;
+}
+
+TEST_P(Network, MoreThanAReadMayTakeComesWithTheNext) {
+  // Both ends of one connection: 32 MiB at once, of which a Read takes a part each time.
+  GuardedListener listener(any_, Purpose::kControl, ours_);
+  const std::vector<uint8_t> sent(32 << 20, 7);
+  std::thread sending([&] {
+    std::string why;
+    auto channel = CallGuarded(listener.address(), Purpose::kControl, ours_, {}, &why);
+    ASSERT_TRUE(channel) << why;
+    for (size_t at = 0; at < sent.size() && MonotonicNs() < deadline_;) {
+      const ptrdiff_t put = channel->Write({sent.data() + at, sent.size() - at});
+      ASSERT_NE(put, 0);
+      at += static_cast<size_t>(std::max<ptrdiff_t>(put, 0));
+    }
+  });
+  std::vector<GuardedListener::Guest> guests;
+  while (guests.empty() && MonotonicNs() < deadline_) guests = listener.Turn();
+  ASSERT_FALSE(guests.empty());
+  std::vector<uint8_t> got(sent.size());
+  for (size_t at = 0; at < got.size() && MonotonicNs() < deadline_;) {
+    const ptrdiff_t more = guests[0].channel.Read({got.data() + at, got.size() - at});
+    ASSERT_NE(more, 0);
+    at += static_cast<size_t>(std::max<ptrdiff_t>(more, 0));
+  }
+  sending.join();
+  EXPECT_EQ(got, sent);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Network, testing::Values(DeliveryKind::kTcp, DeliveryKind::kTls),
