@@ -15,7 +15,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build-fuzz
-all="dwrf_fuzz feature_fuzz elf_symbols_fuzz checkpoint_fuzz frame_fuzz nodes_fuzz comparison_fuzz plan_fuzz decision_fuzz study_fuzz serve_fuzz service_fuzz handshake_fuzz configuration_fuzz"
+all="dwrf_fuzz feature_fuzz elf_symbols_fuzz checkpoint_fuzz frame_fuzz nodes_fuzz comparison_fuzz plan_fuzz decision_fuzz study_fuzz serve_fuzz service_fuzz handshake_fuzz configuration_fuzz shipment_fuzz"
 each=
 case ${1:-} in
   each) seconds=${HEADRACE_FUZZ_EACH:-$2} each=1; shift 2; fuzzers=$* ;;
@@ -101,6 +101,9 @@ for fuzzer in $fuzzers; do
       printf 'hrhello1\001\000\000\000\001\000\000\000%0112d' 0 > "$work/handshake/greeting"
       printf 'hrhello1\001\000\000\000\001\000\000\000%048d\000\000\000\000\000\000\000\000%056d' 0 0 > "$work/handshake/proof"
       fuzz "$fuzzer" 20 handshake 1024
+      ;;
+    shipment_fuzz)  # from nothing
+      fuzz "$fuzzer" 20 shipment 4096
       ;;
     nodes_fuzz)
       mkdir "$work/nodes"
