@@ -159,7 +159,7 @@ int Consume(const ConsumeOptions& options) {
   }
   RefuseGiven(options,
               {"--rank", "--shared-memory", "--join-timeout", "--checkpoint", "--listen",
-               "--token-file", "--tls-certificate", "--tls-key", "--tls-ca"},
+               "--token-file", "--tls-certificate", "--tls-key", "--tls-ca", "--insecure"},
               "is for a rank of a job", "give service:JOB as the address");
   reader::ReceiveOptions receive;
   receive.from =

@@ -23,6 +23,8 @@ void AddSecretOptions(CommandLine* command_line, JobPlaceOptions* options) {
       ->AddOption("--tls-ca", options->secrets.certificates.authority,
                   "Let in only whoever shows a certificate of this authority")
       ->TypeName("FILE");
+  command_line->AddFlag("--insecure", options->secrets.is_insecure,
+                        "Allow tcp: on a network, where others can read and change what is sent");
 }
 
 void AddListenOptions(CommandLine* command_line, JobPlaceOptions* options) {
@@ -36,8 +38,6 @@ void AddListenOptions(CommandLine* command_line, JobPlaceOptions* options) {
                   "Write there where it listens, for workers and ranks that are given @FILE; by "
                   "default 'address' in the job's folder")
       ->TypeName("FILE");
-  command_line->AddFlag("--insecure", options->insecure,
-                        "Allow tcp: on a network, where others can read and change what is sent");
 }
 
 std::shared_ptr<reader::service::JobPlace> FindJobPlace(const std::string& job,
@@ -57,7 +57,7 @@ void SetListen(const JobPlaceOptions& options, reader::service::DispatcherProces
   if (!reader::IsNetwork(given->listen.kind))
     throw Error(ExitCode::kUsage, "is not an address of a network", "--listen " + options.listen,
                 "write tls:HOST:PORT");
-  reader::CheckExposure(given->listen, options.insecure);
+  reader::CheckExposure(given->listen, options.secrets.is_insecure);
   given->address_file = options.address_file.empty()
                             ? given->folder + "/address"
                             : std::filesystem::absolute(options.address_file).string();
@@ -76,6 +76,7 @@ std::vector<std::string> SecretWords(const JobPlaceOptions& options) {
   add("--tls-certificate", options.secrets.certificates.certificate);
   add("--tls-key", options.secrets.certificates.key);
   add("--tls-ca", options.secrets.certificates.authority);
+  if (options.secrets.is_insecure) words.emplace_back("--insecure");
   return words;
 }
 

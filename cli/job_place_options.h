@@ -14,12 +14,11 @@ namespace headrace::cli {
 struct JobPlaceOptions {
   reader::service::SecretFiles secrets;
   std::string listen, address_file;  // of a dispatcher
-  bool insecure = false;
 };
 
-// --token-file, --tls-certificate, --tls-key and --tls-ca.
+// --token-file, --tls-certificate, --tls-key, --tls-ca and --insecure.
 void AddSecretOptions(CommandLine* command_line, JobPlaceOptions* options);
-// --listen, --address-file and --insecure, of a dispatcher.
+// --listen and --address-file, of a dispatcher.
 void AddListenOptions(CommandLine* command_line, JobPlaceOptions* options);
 
 // Where the job's dispatcher is (job_place.h). Throws Error as JobPlace.

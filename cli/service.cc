@@ -235,7 +235,7 @@ int RunSubmitted(ServiceOptions options) {
     try {
       RunDispatcher(options, 0);
     } catch (const Error& error) {
-      SayService(options, error.what());
+      std::fputs(fmt::format("headrace service: {}\n", error.what()).c_str(), stderr);
     }
   }
   return static_cast<int>(ExitCode::kInterrupted);
@@ -452,7 +452,8 @@ HR_COMMAND(
          "  headrace service dispatcher rm1/pipeline.toml --job ctr # without workers; then:\n"
          "  headrace service worker ctr                          # as many as wanted\n",
      .exit_codes = "0 all rows delivered, 1 ended before or no dispatcher, 2 usage, 5 a table that "
-                   "cannot be read, 6 a folder that others can write, 130 interrupted",
+                   "cannot be read, 6 a folder that others can write, "
+                   "another token or none, or plain TCP on a network, 130 interrupted",
      .next = "headrace consume service:JOB --rank R/N",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<ServiceOptions>();

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -47,12 +48,17 @@ JobPlace::JobPlace(const std::string& job, SecretFiles secrets, bool makes_folde
     : text_(job), secrets_(std::move(secrets)) {
   if (IsNetworkAddress(job)) {
     address_ = ParseDeliveryAddress(job, "/");
+    CheckExposed(address_);
     LoadCredentials();
   } else if (job.starts_with('@')) {
     file_ = std::filesystem::absolute(job.substr(1)).string();
   } else {
     folder_ = makes_folder ? MakeJobFolder(job) : FindJobFolder(job);
   }
+}
+
+void JobPlace::CheckExposed(const DeliveryAddress& at) const {
+  CheckExposure(at, secrets_.is_insecure);
 }
 
 void JobPlace::LoadCredentials() {
@@ -71,6 +77,7 @@ JobPlace::Connected JobPlace::Connect(const std::function<bool()>& stopped, std:
     const auto address = ReadAddressFile(file_, why);
     if (!address) return connected;
     connected.to = *address;
+    CheckExposed(connected.to);
     if (!credentials_) LoadCredentials();  // the dispatcher made it before it wrote its address
   }
   try {
@@ -87,9 +94,9 @@ JobPlace::Connected JobPlace::Connect(const std::function<bool()>& stopped, std:
 std::string TokenBeside(const std::string& address_file) { return address_file + ".token"; }
 
 void WriteAddressFile(const std::string& path, const DeliveryAddress& address) {
-  const std::string draft = fmt::format("{}.{}", path, getpid());
+  std::string draft = path + ".XXXXXX";  // mode 0600, and never what somebody else put there
   const std::string text = FormatDeliveryAddress(address) + "\n";
-  const int fd = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  const int fd = mkostemp(draft.data(), O_CLOEXEC);
   if (fd < 0) throw ErrnoError(errno, "make", draft);
   int error = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : errno;
   if (close(fd) != 0 && error == 0) error = errno;

@@ -19,13 +19,14 @@ namespace headrace::reader::service {
 struct SecretFiles {
   std::string token;  // as Token::Find; the fallback for @FILE is FILE.token
   CertificateFiles certificates;
+  bool is_insecure = false;  // the user allows plain TCP on a network
 };
 
 // One thread.
 class JobPlace {
  public:
   // Finds nothing but the form. `makes_folder`: a job's folder is made if it is not there. Throws
-  // Error as FindJobFolder, and kUsage for an address that is none.
+  // Error as FindJobFolder, kUsage for an address that is none, and as CheckExposed.
   JobPlace(const std::string& job, SecretFiles secrets, bool makes_folder);
 
   // The folder, if the job is of this machine alone; else empty.
@@ -37,9 +38,11 @@ class JobPlace {
     DeliveryAddress to;  // kInline: through the folder
   };
   // Nothing (`control` is null) when there is no dispatcher now; `why` says more where it is known.
-  // Throws Error kPrivilege when it has another token; with an address that the user gave, as
-  // CallGuarded.
+  // Throws Error kPrivilege when it has another token, and as CheckExposed; with an address that
+  // the user gave, as CallGuarded.
   Connected Connect(const std::function<bool()>& stopped, std::string* why);
+  // Throws Error kPrivilege for plain TCP on a network that the user did not allow.
+  void CheckExposed(const DeliveryAddress& at) const;
   // For this job's network connections; once one stands. Null in a folder.
   const std::shared_ptr<const Credentials>& credentials() const { return credentials_; }
 

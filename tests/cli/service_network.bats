@@ -64,6 +64,21 @@ rows() { jq -cS '.checksum | [.rows_count, .multiset]' "$1"; }
   run "$HEADRACE" service up t/pipeline.toml --job "$JOB" --listen tcp:0.0.0.0:0
   [ "$status" -eq 6 ]
   [[ "$output" == *"write tls:0.0.0.0:0"* ]]
+  # 192.0.2.1 is nobody's: what is refused is refused before anything is sent.
+  export HEADRACE_TOKEN=$(printf '%064d' 0)
+  for command in "service worker" "service status" "service end"; do
+    run "$HEADRACE" $command tcp:192.0.2.1:7070
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"--insecure"* ]]
+  done
+  run "$HEADRACE" consume service:tcp:192.0.2.1:7070 -q
+  [ "$status" -eq 6 ]
+  echo tcp:192.0.2.1:7070 > "$DIR/exposed"
+  run "$HEADRACE" service worker "@$DIR/exposed" -q
+  [ "$status" -eq 6 ]
+  run "$HEADRACE" service worker tcp:127.0.0.2:1 --insecure --wait 100ms -q
+  [ "$status" -eq 1 ]
+  unset HEADRACE_TOKEN
   for wrong in unix:/tmp/x tls:nohost "tls:127.0.0.1:" inline; do
     run "$HEADRACE" service up t/pipeline.toml --job "$JOB" --listen "$wrong"
     [ "$status" -eq 2 ]

@@ -57,7 +57,8 @@ void CheckExposure(const DeliveryAddress& at, bool is_insecure) {
       IsLoopback(at.at.host))
     return;
   throw Error(ExitCode::kPrivilege, "batches could be read and changed on their way",
-              FormatDeliveryAddress(at), "write tls:" + FormatHostPort(at.at));
+              FormatDeliveryAddress(at),
+              "write tls:" + FormatHostPort(at.at) + ", or allow it with --insecure");
 }
 
 std::string FormatDeliveryAddress(const DeliveryAddress& address) {

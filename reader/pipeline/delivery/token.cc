@@ -28,7 +28,7 @@ std::string Variable(const char* name) {
 }
 
 Token ReadTokenFile(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO holds nobody
   if (fd < 0) {
     if (errno == ENOENT)
       throw Error(ExitCode::kPrivilege, "the token is not there", path,
@@ -52,8 +52,8 @@ Token ReadTokenFile(const std::string& path) {
 // One that is there by now stays.
 void MakeTokenFile(const std::string& path) {
   // Complete or not there: whoever finds the name finds the token.
-  const std::string draft = fmt::format("{}.{}", path, getpid());
-  const int fd = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  std::string draft = path + ".XXXXXX";  // mode 0600, and never what somebody else put there
+  const int fd = mkostemp(draft.data(), O_CLOEXEC);
   if (fd < 0) throw ErrnoError(errno, "make", draft);
   uint8_t bytes[32];
   FillRandom(bytes);

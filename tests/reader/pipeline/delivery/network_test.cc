@@ -345,6 +345,16 @@ TEST_F(NetworkFiles, ATokenIsMadeOnceAndIsItsUsersAlone) {
             std::string::npos);
 }
 
+TEST_F(NetworkFiles, WhatSomebodyElsePutBesideATokenIsLeftAlone) {
+  std::ofstream(At("victim")) << "precious";
+  fs::create_symlink(At("victim"), At("token") + "." + std::to_string(getpid()));
+  Token::FindOrMake(At("token"), "");
+  EXPECT_EQ(fs::file_size(At("victim")), 8u);
+  ASSERT_EQ(mkfifo(At("pipe").c_str(), 0600), 0);
+  EXPECT_NE(TokenErrorOf([&] { Token::Find(At("pipe"), ""); }).find("is to be a file"),
+            std::string::npos);
+}
+
 // `openssl` makes them: what sites have was not made by us.
 bool MakeCertificates(const fs::path& folder) {
   const std::string in = "cd '" + folder.string() + "' && exec 2>/dev/null; ";
