@@ -70,6 +70,7 @@ std::vector<Message> ControlConnection::Parse() {
     at += bytes;
   }
   in_.erase(in_.begin(), in_.begin() + static_cast<ptrdiff_t>(at));
+  has_spoken_ |= !messages.empty();
   return messages;
 }
 
@@ -84,6 +85,12 @@ std::vector<Message> ControlConnection::Receive(int timeout_ms, int wake_fd) {
   Flush();
   Fill();
   return Parse();
+}
+
+std::string TextOfLost(const ControlConnection& dispatcher) {
+  return dispatcher.has_spoken()
+             ? "the dispatcher is gone: waits for it, or for another one"
+             : "the dispatcher is gone without a word: waits for it, or for another one";
 }
 
 ControlServer::ControlServer(const std::string& path)
@@ -106,8 +113,11 @@ ControlServer::Event ControlServer::Hear(uint64_t id) {
   try {
     event.messages = peer.Receive(0);
     event.is_gone = peer.is_closed() || peer.unsent_bytes() > kMostUnsent;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    event.why = error.what();
     event.is_gone = true;
+    // In a message of our version: one that knows another one says both.
+    peer.Send(Refused{static_cast<uint32_t>(error.code()), error.fact(), error.fix()});
   }
   if (event.is_gone) peers_.erase(id);
   return event;

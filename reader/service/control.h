@@ -34,6 +34,7 @@ class ControlConnection {
   std::vector<Message> Receive(int timeout_ms, int wake_fd = -1);
   // The other side is gone, and all that it sent was received.
   bool is_closed() const { return is_closed_; }
+  bool has_spoken() const { return has_spoken_; }  // a message came
   // It takes nothing, and this many bytes wait for it.
   uint64_t unsent_bytes() const { return out_.size() - sent_; }
   int fd() const { return channel_.fd(); }
@@ -44,11 +45,14 @@ class ControlConnection {
   std::vector<Message> Parse();
 
   Channel channel_;
-  bool is_closed_ = false;
+  bool is_closed_ = false, has_spoken_ = false;
   std::vector<uint8_t> in_;
   std::string out_;
   size_t sent_ = 0;  // of out_
 };
+
+// The line of a worker or rank whose dispatcher went.
+std::string TextOfLost(const ControlConnection& dispatcher);
 
 // One thread.
 class ControlServer {
@@ -62,8 +66,9 @@ class ControlServer {
 
   struct Event {
     uint64_t peer = 0;  // never used again
-    // What it said; in order. A peer whose bytes are no messages is disconnected.
+    // What it said; in order. A peer whose bytes are no messages is told so and disconnected.
     std::vector<Message> messages;
+    std::string why = {};  // what is wrong with its bytes, if that is the reason
     bool is_gone = false;  // after these
   };
   // While there are no descriptors left nobody new is let in, for a moment each time.

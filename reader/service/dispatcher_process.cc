@@ -124,6 +124,7 @@ struct DispatcherProcess::State {
   Answer Obey(const Command& command);
   void TakeMeasured(uint64_t peer, const Measured& measured);
   void SayKept();
+  void SayRefused(const ControlServer::Event& event);
   void Watch();
   void WatchLast();
   void Part();
@@ -132,6 +133,7 @@ struct DispatcherProcess::State {
   Dispatcher dispatcher;
   ControlServer server;
   bool was_told_to_end = false;
+  std::string refused;  // what was last said of a peer whose bytes are no messages
   std::map<uint64_t, uint64_t> measuring;  // peers by the instance that they measure
 };
 
@@ -150,6 +152,7 @@ void DispatcherProcess::State::Take(const ControlServer::Event& event) {
     }
   }
   if (!event.is_gone) return;
+  SayRefused(event);
   std::erase_if(measuring, [&](const auto& one) { return one.second == event.peer; });
   Send(dispatcher.Gone(event.peer, now));
 }
@@ -159,6 +162,13 @@ void DispatcherProcess::State::TakeMeasured(uint64_t peer, const Measured& measu
     return server.Send(peer, Kept{measured.instance, measured.number});
   measuring[measured.instance] = peer;
   options.measured(Measured(measured));
+}
+
+// Once for each reason: it may come again and again.
+void DispatcherProcess::State::SayRefused(const ControlServer::Event& event) {
+  if (event.why.empty() || event.why == refused || !options.note) return;
+  refused = event.why;
+  options.note("disconnected a process: " + event.why);
 }
 
 void DispatcherProcess::State::SayKept() {

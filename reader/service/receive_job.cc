@@ -34,6 +34,7 @@ namespace headrace::reader::service {
 namespace {
 
 constexpr auto kLookAgain = std::chrono::milliseconds(50);
+constexpr auto kAfterSilence = std::chrono::milliseconds(100);
 constexpr int64_t kLongestWaitNs = 10'000'000'000;  // the longest wait for other ranks to know
 constexpr int kPollMs = 50;                         // between reports
 constexpr int64_t kLastWordNs = 1'000'000'000;  // the longest wait for the dispatcher to hear it
@@ -158,6 +159,7 @@ void ReceiveJob::State::CheckJoining() {
 void ReceiveJob::State::Control() {
   std::unique_ptr<ControlConnection> connection;
   bool has_noted = false;
+  std::string lost;  // what was last said of one that is gone
   try {
     joining_ns = MonotonicNs();
     while (!Stopped() && !MayLeave()) {
@@ -172,15 +174,19 @@ void ReceiveJob::State::Control() {
           std::this_thread::sleep_for(kLookAgain);
           continue;
         }
-        has_noted = has_said_finished = false;
+        has_said_finished = false;
         std::lock_guard lock(mutex);
         const Join join = client->Connected();
         connection->Send(join);
         if (options.measured) options.measured->Connected(join.instance);
       }
       if (!TalkTo(connection.get())) {
+        // One that says nothing comes and goes as fast as it is called.
+        if (!connection->has_spoken()) std::this_thread::sleep_for(kAfterSilence);
+        const std::string text = TextOfLost(*connection);
+        if (connection->has_spoken() || text != lost) Note(text);
+        lost = text;
         connection.reset();
-        Note("the dispatcher is gone: waits for it, or for another one");
         has_noted = true;
       }
     }
@@ -211,6 +217,7 @@ void ReceiveJob::State::Listen(const ControlConnection& through, const DeliveryA
     address = {to.kind, {}, {LocalAddress(through.fd()).host, 0}};
   } else {
     address = {to.kind, {}, ParseHostPort(options.listen)};
+    options.place->CheckExposed(address);
   }
   std::lock_guard lock(mutex);
   listener.emplace(address, options.place->credentials());

@@ -17,6 +17,7 @@ namespace {
 
 constexpr auto kConnectAgain = std::chrono::milliseconds(50);  // between tries to connect
 constexpr auto kIdle = std::chrono::milliseconds(500);  // before a look at an idle connection
+constexpr int64_t kSayAgainNs = 30'000'000'000;         // that a client cannot be reached
 constexpr int kLooks = 4;                               // tenths of a second that it takes
 
 }  // namespace
@@ -112,8 +113,17 @@ struct SendLanes::Connection {
   std::string address;
   std::unique_ptr<Sender> sender;
   std::unique_ptr<FrameEncoder> encoder;
-  Term term = 0;  // of the last unit sent
+  Term term = 0;        // of the last unit sent
+  int64_t said_ns = 0;  // that it cannot be made; 0: it stood since
 };
+
+void SendLanes::SayUnreached(const Lane& lane, Connection* connection, const Error& error) {
+  const int64_t now = MonotonicNs();
+  if (!options_.note || error.code() == ExitCode::kInterrupted) return;
+  if (connection->said_ns > 0 && now - connection->said_ns < kSayAgainNs) return;
+  connection->said_ns = now;
+  options_.note(fmt::format("cannot reach rank {}: {}", lane.rank, error.what()));
+}
 
 // Waits for a unit; looks meanwhile whether the client is still there, for what lies in the
 // connection is lost with it. False when stopped.
@@ -166,8 +176,10 @@ bool SendLanes::Connect(Lane* lane, Connection* connection) {
                                        {.ring_bytes = options_.ring_bytes,
                                         .stopped = stopped,
                                         .credentials = std::move(credentials)});
+    connection->said_ns = 0;
     return true;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    SayUnreached(*lane, connection, error);
     std::unique_lock lock(mutex_);
     lane->is_sending = false;
     changed_.wait_for(lock, kConnectAgain,

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/error.h"
 #include "reader/pipeline/delivery/credentials.h"
 #include "reader/pipeline/element.h"
 #include "reader/service/lease.h"
@@ -24,6 +25,9 @@ struct LaneOptions {
   uint64_t ring_bytes = uint64_t{16} << 20;  // of clients that take batches through shared memory
   // A connection broke in this term; called by any thread.
   std::function<void(Term, uint32_t rank)> cut = {};
+  // A line about a client that cannot be reached, at first and twice a minute; called by any
+  // thread.
+  std::function<void(const std::string&)> note = {};
 };
 
 // Thread-safe.
@@ -59,6 +63,7 @@ class SendLanes {
   bool Await(Lane* lane, Connection* connection);
   bool Connect(Lane* lane, Connection* connection);
   void Send(Lane* lane, Connection* connection, Element&& unit);
+  void SayUnreached(const Lane& lane, Connection* connection, const Error& error);
   void Drop();  // units of other terms; under the mutex
 
   const LaneOptions options_;

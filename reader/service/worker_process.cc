@@ -101,11 +101,13 @@ class WorkerLoop {
   explicit WorkerLoop(const WorkerProcessOptions& options)
       : options_(options),
         shared_({.instance = RandomInstance(), .pid = getpid(), .host = HostName()}),
-        lanes_({.cut = [this](Term term, uint32_t rank) {
-          std::lock_guard lock(shared_.mutex);
-          shared_.cuts.push_back({term, rank});
-          shared_.wakeup.Wake();
-        }}) {}
+        lanes_({.cut =
+                    [this](Term term, uint32_t rank) {
+                      std::lock_guard lock(shared_.mutex);
+                      shared_.cuts.push_back({term, rank});
+                      shared_.wakeup.Wake();
+                    },
+                .note = options.note}) {}
   ~WorkerLoop() { StopPipeline(); }
 
   bool Run() {
@@ -158,17 +160,32 @@ class WorkerLoop {
         if (!HearKept(options_.measured.get(), message)) shared_.worker.Handle(message);
       }
     }
-    if (connection_->is_closed()) {
-      connection_.reset();
-      connected_ns_ = MonotonicNs();
-      if (Interrupted()) return;
-      if (options_.note) options_.note("the dispatcher is gone: waits for it, or for another one");
-      return;
-    }
+    if (connection_->is_closed()) return Lose();
     if (pipeline_ended_) std::rethrow_exception(pipeline_error_);
     Follow();
     Feed();
     Say();
+  }
+
+  // One that says nothing comes and goes as fast as it is called.
+  void Lose() {
+    const bool has_spoken = connection_->has_spoken();
+    const int64_t now = MonotonicNs();
+    const std::string text = TextOfLost(*connection_);
+    connection_.reset();
+    if (has_spoken || now - met_ns_ > kAliveNs) connected_ns_ = now;
+    if (!Interrupted() && options_.note && (has_spoken || text != lost_)) options_.note(text);
+    lost_ = text;
+    if (has_spoken) return;
+    CheckWait();
+    usleep(kLookMs * 1000);
+  }
+
+  void CheckWait() const {
+    if (MonotonicNs() - connected_ns_ > options_.wait_ns)
+      throw Error(ExitCode::kFailure,
+                  fmt::format("waited {} s for the dispatcher", options_.wait_ns / 1'000'000'000),
+                  options_.place->text(), "start it, or raise --wait");
   }
 
   bool Connect() {
@@ -178,13 +195,11 @@ class WorkerLoop {
       if (options_.note && !std::exchange(has_noted_, true))
         options_.note(fmt::format("waits for the dispatcher of {}{}{}", options_.place->text(),
                                   why.empty() ? "" : ": ", why));
-      if (MonotonicNs() - connected_ns_ > options_.wait_ns)
-        throw Error(ExitCode::kFailure,
-                    fmt::format("waited {} s for the dispatcher", options_.wait_ns / 1'000'000'000),
-                    options_.place->text(), "start it, or raise --wait");
+      CheckWait();
       usleep(kLookMs * 1000);
       return false;
     }
+    met_ns_ = MonotonicNs();
     lanes_.SetCredentials(options_.place->credentials());
     std::lock_guard lock(shared_.mutex);
     const Register who = shared_.worker.Connected();
@@ -305,10 +320,12 @@ class WorkerLoop {
   std::exception_ptr pipeline_error_;  // once ended
   std::atomic<bool> pipeline_ended_{false};
   int64_t alive_ns_ = 0, counted_ns_ = 0, leaves_ns_ = 0;
+  int64_t met_ns_ = 0;                    // the dispatcher that it has, or had
   int64_t connected_ns_ = MonotonicNs();  // when it last had a dispatcher, or began
   std::atomic<bool> gives_up_{false};
   uint64_t idle_ns_ = 0;
   bool was_idle_ = false;
+  std::string lost_;  // what was last said of a dispatcher that is gone
   bool has_noted_ = false, is_of_another_job_ = false;
 };
 
