@@ -23,4 +23,7 @@ foreach(tool ${tools})
     # Names of functions stay, for sampled stacks.
     execute_process(COMMAND strip --strip-debug -o ${installed} ${CPACK_HEADRACE_PORTABLE}/${portable} COMMAND_ERROR_IS_FATAL ANY)
   endforeach()
+  # Of all that is linked into the program.
+  execute_process(COMMAND python3 ${CPACK_HEADRACE_SOURCE}/packaging/wheel/make_wheel.py --licences
+    ${bin}/../share/doc/headrace/licenses COMMAND_ERROR_IS_FATAL ANY)
 endforeach()

@@ -3,6 +3,7 @@
 import hook, and the instrumentation's library. The standard library and binutils alone.
 
 usage: make_wheel.py PORTABLE DIST    PORTABLE: the folder with headrace and libheadrace_account.so.1 (target headrace_portable)
+       make_wheel.py --licences FOLDER  writes there the licences of what is linked into the program, which go with the archive too
 
 The tag says the oldest C library it runs with. It is read from the symbols that the two files need, so it is true however they were
 linked. A file that needs another library than those of the C library is refused.
@@ -55,19 +56,51 @@ def printed(program, folder):
     return {file.relative_to(root).as_posix(): file.read_bytes() for file in sorted(root.rglob("*")) if file.is_file()}
 
 
+def notice():
+    """What is linked into the program: Debian's source packages with their versions, and how to link it anew."""
+    asked = subprocess.run(["dpkg-query", "-W", "-f", "${source:Package} ${source:Version}\\n", *PARTS], capture_output=True, text=True)
+    if asked.returncode:
+        sys.exit(f"make_wheel: {asked.stderr.splitlines()[0]}; the program's NOTICE names the versions of its parts")
+    sources = "\n".join(f"  {line}" for line in sorted(set(asked.stdout.splitlines())))
+    return f"""The program headrace and its library for instrumentation are under the Apache License 2.0 (LICENSE).
+
+These Debian source packages are linked into the program, whole or in part. Their licences are beside this file:
+PACKAGE.txt, and in common-licenses the texts that those name.
+
+{sources}
+
+libcurl is built from Debian's source of curl with HTTP and HTTPS alone. Start files of the C library (glibc) are linked in too;
+the C library itself is not. Debian has the sources: https://snapshot.debian.org
+
+To link the program with another version of a part, build it from the source of headrace: docs/install.md, "Linking it anew".
+"""
+
+
 def licences():
-    found = {"LICENSE": (SOURCE / "LICENSE").read_bytes()}
+    """The files that go with the linked program, by their names."""
+    found = {"LICENSE": (SOURCE / "LICENSE").read_bytes(), "NOTICE": notice().encode()}
     for part in PARTS:
         copyright = pathlib.Path("/usr/share/doc") / part / "copyright"
         if not copyright.exists():
             sys.exit(f"make_wheel: {copyright} is missing; the licence of what is linked must go with it (apt-get install {part})")
         found[f"{part}.txt"] = copyright.read_bytes()
+        for name in re.findall(rb"/usr/share/common-licenses/([\w.+-]*\w)", found[f"{part}.txt"]):
+            text = pathlib.Path("/usr/share/common-licenses") / name.decode()
+            if not text.exists():
+                sys.exit(f"make_wheel: {text} is missing, which {copyright} names (apt-get install base-files)")
+            found[f"common-licenses/{text.name}"] = text.read_bytes()
     return found
 
 
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__.split("\n\n")[1])
+    if sys.argv[1] == "--licences":
+        for name, content in licences().items():
+            file = pathlib.Path(sys.argv[2]) / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+        return
     portable, dist = map(pathlib.Path, sys.argv[1:])
     program, library = portable / "headrace", portable / "libheadrace_account.so.1"
     for file in (program, library):

@@ -19,11 +19,28 @@ setup() {
   [ -z "$foreign" ] || { echo "needs $foreign"; false; }
 }
 
-@test "the wheel brings the licence of everything that is linked into the program" {
-  unzip -Z1 "$WHEEL" > names
-  for part in LICENSE libssl-dev.txt libcurl4-openssl-dev.txt coinor-libcbc-dev.txt libelf-dev.txt; do
-    grep -q "dist-info/licenses/$part" names || { echo "no $part"; false; }
+# licensed FOLDER: it has the licences of what is linked into the program, the texts that those name, and a NOTICE with versions.
+licensed() {
+  for part in LICENSE libssl-dev.txt libcurl4-openssl-dev.txt coinor-libcbc-dev.txt libelf-dev.txt common-licenses/LGPL-3; do
+    [ -s "$1/$part" ] || { echo "no $part"; return 1; }
   done
+  for named in $(cat "$1"/*.txt | grep -oE '/usr/share/common-licenses/[A-Za-z0-9.+-]*[A-Za-z0-9]' | sort -u); do
+    [ -s "$1/common-licenses/${named##*/}" ] || { echo "no text of $named"; return 1; }
+  done
+  grep -qE '^  elfutils [0-9]' "$1/NOTICE" && grep -q 'Linking it anew' "$1/NOTICE"
+  grep -q '^## Linking it anew' "$BATS_TEST_DIRNAME/../../docs/install.md"
+}
+
+@test "the wheel brings the licence of everything that is linked into the program" {
+  unzip -q "$WHEEL"
+  licensed headrace-*.dist-info/licenses
+}
+
+@test "the archive brings the same licences" {
+  tar -xzf "$HEADRACE_PACKAGES"/headrace-*.tar.gz
+  licensed headrace-*/share/doc/headrace/licenses
+  unzip -q "$WHEEL" '*/licenses/*'
+  diff -r headrace-*.dist-info/licenses headrace-*-linux-*/share/doc/headrace/licenses
 }
 
 @test "the archive runs from anywhere, and has the program of the wheel" {
