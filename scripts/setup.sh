@@ -5,7 +5,7 @@ packages="build-essential cmake ninja-build ccache pkg-config git clang libclang
   libboost-dev libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libsqlite3-dev
   libprotobuf-dev protobuf-compiler libzstd-dev zlib1g-dev libdeflate-dev liblz4-dev libsnappy-dev libxxhash-dev libssl-dev liburing-dev libcurl4-openssl-dev
   coinor-libcbc-dev esbuild libgtest-dev libgmock-dev libbenchmark-dev bats jq python3
-  libncurses-dev llvm libbpf-dev libelf-dev libpfm4-dev"
+  libncurses-dev llvm libbpf-dev libelf-dev libpfm4-dev libgfortran-12-dev unzip"
 missing=""
 for package in $packages; do
   dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"

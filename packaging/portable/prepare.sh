@@ -8,9 +8,10 @@
 # empty: the program is then linked with this machine's C library, and the wheel's tag says so.
 set -eu
 folder=$1 release=$2
+# Of a build whose setup.sh ran before it asked for this one. Nobody is asked for a password in the midst of a build.
 if [ "$(dpkg-query -W -f '${Status}' libgfortran-12-dev 2> /dev/null)" != "install ok installed" ]; then
   as_root=""
-  [ "$(id -u)" = 0 ] || as_root=sudo
+  [ "$(id -u)" = 0 ] || as_root="sudo -n"
   DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends libgfortran-12-dev > /dev/null
 fi
 rm -rf "$folder"

@@ -6,6 +6,9 @@ build=$1
   { echo "no apt with a Debian mirror here: the portable program's libraries come from there"; exit 77; }
 cmake --build "$build" --target headrace_portable headrace_account_portable > "$build/wheel.log" 2>&1 || {
   if grep -qE 'Could not resolve|Failed to fetch|Unable to fetch|Unable to find a source|Could not connect' "$build/wheel.log"; then echo "the Debian mirror does not answer"; exit 77; fi
+  # prepare.sh installs a package that scripts/setup.sh names.
+  reason=$(grep -m 1 -oE 'sudo: not found|a password is required|Unable to locate package .*' "$build/wheel.log") &&
+    { echo "libgfortran-12-dev is missing and cannot be installed here: $reason"; exit 77; }
   tail -n 40 "$build/wheel.log"
   exit 1
 }
