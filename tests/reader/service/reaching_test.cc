@@ -1,0 +1,106 @@
+// Who cannot be reached, or goes at once, is waited for in peace, and with a line.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "reader/pipeline/delivery/unix_socket.h"
+#include "reader/service/job_folder.h"
+#include "reader/service/send_lanes.h"
+#include "reader/service/worker_process.h"
+
+namespace headrace::reader::service {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ServiceReaching : public testing::Test {
+ protected:
+  ServiceReaching() {
+    std::string pattern = (fs::temp_directory_path() / "reaching_test.XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~ServiceReaching() override { fs::remove_all(folder_); }
+  void Note(const std::string& line) {
+    std::lock_guard lock(mutex_);
+    lines_.push_back(line);
+  }
+  std::vector<std::string> lines() {
+    std::lock_guard lock(mutex_);
+    return lines_;
+  }
+
+  const int64_t deadline_ = MonotonicNs() + 600'000'000'000;  // no test may hang
+  fs::path folder_;
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+TEST_F(ServiceReaching, ADispatcherThatGoesWithoutAWordIsCalledAtMostTenTimesASecond) {
+  const std::string folder = (folder_ / "job").string();
+  WorkerProcessOptions options;
+  options.place = std::make_shared<JobPlace>(folder, SecretFiles{}, true);
+  options.wait_ns = 1'000'000'000;
+  options.note = [this](const std::string& line) { Note(line); };
+  BoundSocket dispatcher(DispatcherSocket(folder), Error(ExitCode::kUsage, "taken"));
+  std::atomic<bool> is_over{false};
+  int calls = 0;
+  std::thread closing([&] {
+    while (!is_over && MonotonicNs() < deadline_) {
+      pollfd one = {dispatcher.fd(), POLLIN, 0};
+      if (poll(&one, 1, 50) <= 0) continue;
+      ++calls;
+      close(accept4(dispatcher.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+    }
+  });
+  const int64_t begin = MonotonicNs();
+  try {
+    RunWorker(options);
+    ADD_FAILURE() << "it has a dispatcher";
+  } catch (const Error& error) {
+    EXPECT_NE(error.fact().find("waited 1 s for the dispatcher"), std::string::npos)
+        << error.what();
+  }
+  const int64_t tenths = (MonotonicNs() - begin) / 100'000'000;
+  is_over = true;
+  closing.join();
+  EXPECT_GE(calls, 2);
+  EXPECT_LE(calls, tenths + 2);
+  ASSERT_EQ(lines().size(), 1u);
+  EXPECT_NE(lines()[0].find("gone without a word"), std::string::npos) << lines()[0];
+}
+
+TEST_F(ServiceReaching, AWorkerSaysWhichRankItCannotReachAndNotAtEveryTry) {
+  const std::string address = "unix:" + (folder_ / "rank-0").string();
+  SendLanes lanes({.note = [this](const std::string& line) { Note(line); }});
+  lanes.SetTerm(1, {address});
+  TensorBatch batch;
+  batch.term = 1;
+  Element element;
+  element.payload = std::move(batch);
+  StopSignal stop;
+  ASSERT_TRUE(lanes.Put(0, std::move(element), &stop));
+  const int64_t begin = MonotonicNs();
+  while (lines().empty() && MonotonicNs() < deadline_) usleep(10'000);
+  usleep(500'000);  // ten more tries
+  const int64_t spent = MonotonicNs() - begin;
+  lanes.Stop();
+  ASSERT_FALSE(lines().empty());
+  EXPECT_LE(lines().size(), 1u + static_cast<size_t>(spent / 30'000'000'000));
+  EXPECT_NE(lines()[0].find("cannot reach rank 0: " + address), std::string::npos) << lines()[0];
+}
+
+}  // namespace
+}  // namespace headrace::reader::service
