@@ -50,7 +50,7 @@ Json WorkersJson(const JobPage& page) {
                        {"absent_ratio", one.absent},
                        {"busiest_stage", one.busiest_stage},
                        {"utilisation_ratio", one.utilisation},
-                       {"blocked_ratio", one.blocked},
+                       {"blocked_ratio", NumberOrNull(one.blocked)},
                        {"throttled_ratio", NumberOrNull(one.throttled)},
                        {"runnable_ratio", NumberOrNull(one.runnable)},
                        {"cpu_cores", NumberOrNull(one.cpu_cores)},
@@ -102,7 +102,8 @@ Json CourseJson(const JobPage& page) {
 
 Json VerdictJson(const JobPage& page) {
   const analysis::JobFindings& f = page.findings;
-  if (!f.undecided.empty()) return {{"decided", false}, {"reason", f.undecided}};
+  if (!f.undecided.empty())
+    return {{"decided", false}, {"reason", f.undecided}, {"fix", f.undecided_fix}};
   Json shares = Json::array();
   for (const analysis::JobShare& one : f.shares)
     shares.push_back({{"limit", analysis::JobLimitKey(one.limit)}, {"share_ratio", one.share}});
@@ -118,13 +119,13 @@ Json VerdictJson(const JobPage& page) {
           {"share_ratio", f.share},
           {"fix", JobFix(page)},
           {"gain_ratio", NumberOrNull(f.gain)},
-          {"then", analysis::JobLimitKey(f.next)},
+          {"then", f.next ? Json(analysis::JobLimitKey(*f.next)) : Json()},
           {"rows_per_second", f.rows_per_s},
           {"demand_rows_per_second", NumberOrNull(f.demand_rows_per_s)},
           {"workers_mean", f.workers},
           {"workers_needed", WholeOf(f.workers_needed)},
-          {"lost_workers_count", f.lost_workers},
-          {"leased_again_rows_count", f.redone_rows},
+          {"lost_workers_count", NumberOrNull(f.lost_workers)},
+          {"leased_again_rows_count", NumberOrNull(f.redone_rows)},
           {"worker_seconds_per_million_rows", f.worker_seconds_per_million_rows},
           {"cpu_seconds_per_million_rows", NumberOrNull(f.cpu_seconds_per_million_rows)},
           {"shares", std::move(shares)}};

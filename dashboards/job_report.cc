@@ -22,6 +22,7 @@ using analysis::RankFigures;
 using analysis::WorkerFigures;
 
 constexpr size_t kEventsShown = 12;
+constexpr const char* kNoCourse = "no dispatcher has kept the job's course";
 
 std::string RowRate(double per_second) { return FormatRate(per_second, "rows"); }
 
@@ -99,13 +100,14 @@ std::string EvidenceOf(const JobPage& page) {
                          FormatPercent(f.share));
     case JobLimit::kFailures:
       return fmt::format("{} lost with splits; {} rows were leased again",
-                         Plural(f.lost_workers, "worker"), FormatCount(f.redone_rows));
+                         Plural(f.lost_workers.value_or(0), "worker"),
+                         FormatCount(f.redone_rows.value_or(0)));
     case JobLimit::kStraggler:
       return StragglerEvidence(f);
     case JobLimit::kStorage:
       return typical == nullptr ? at_work()
                                 : fmt::format("{}, and {} of that it waits for reads", at_work(),
-                                              FormatPercent(typical->blocked));
+                                              FormatPercent(typical->blocked.value_or(0)));
     case JobLimit::kQuota:
       return typical == nullptr
                  ? at_work()
@@ -139,7 +141,7 @@ void SayGain(const JobPage& page, std::vector<PageLine>* lines) {
     lines->push_back({"gain", "None is left: faster trainers alone would take more rows."});
   } else if (!f.gain) {
     lines->push_back({"gain",
-                      "unavailable (the trainers compute nothing, so nobody knows what "
+                      "unavailable (the trainers compute next to nothing, so nobody knows what "
                       "they could take)"});
   } else if (*f.gain < 1 + analysis::kWorthwhileGain) {
     lines->push_back({"gain", "Less than 3 %."});
@@ -148,6 +150,17 @@ void SayGain(const JobPage& page, std::vector<PageLine>* lines) {
         {"gain", fmt::format("Up to {} instead of {} ({:.2f} times; estimate).",
                              RowRate(f.rows_per_s * *f.gain), RowRate(f.rows_per_s), *f.gain)});
   }
+}
+
+std::string LostText(const JobPage& page) {
+  const JobFindings& f = page.findings;
+  if (!f.lost_workers || !f.redone_rows) return fmt::format("unavailable ({})", kNoCourse);
+  if (*f.lost_workers == 0 && *f.redone_rows == 0)
+    return "no worker was lost; no row was made twice";
+  const auto rows = static_cast<double>(page.job.rows);
+  return fmt::format("{} lost, {} rows leased again ({} of all)", Plural(*f.lost_workers, "worker"),
+                     FormatCount(*f.redone_rows),
+                     FormatPercent(rows > 0 ? *f.redone_rows / rows : 0));
 }
 
 void SayOthers(const JobPage& page, std::vector<PageLine>* lines) {
@@ -164,15 +177,7 @@ void SayOthers(const JobPage& page, std::vector<PageLine>* lines) {
   }
   lines->push_back({"lag", lagging.empty() ? "no worker and no rank lags behind the others"
                                            : fmt::format("{}", fmt::join(lagging, ", "))});
-  const auto& job = page.job;
-  lines->push_back(
-      {"lost",
-       f.lost_workers == 0
-           ? "no worker was lost; no row was made twice"
-           : fmt::format(
-                 "{} lost, {} rows leased again ({} of all)", Plural(f.lost_workers, "worker"),
-                 FormatCount(f.redone_rows),
-                 FormatPercent(job.rows > 0 ? f.redone_rows / static_cast<double>(job.rows) : 0))});
+  lines->push_back({"lost", LostText(page)});
   std::string cost = fmt::format("{} worker-seconds for a million rows",
                                  FormatCount(f.worker_seconds_per_million_rows));
   if (f.cpu_seconds_per_million_rows)
@@ -185,13 +190,22 @@ FirstPage FirstPageOf(const JobPage& page) {
   const JobView& job = page.job;
   FirstPage first;
   const std::string done =
-      job.left_rows ? fmt::format("{} of {} rows",
-                                  FormatCount(static_cast<double>(job.rows - *job.left_rows)),
-                                  FormatCount(static_cast<double>(job.rows)))
-                    : "an unknown part of its rows";
+      job.left_rows
+          ? fmt::format(
+                "{} of {} rows",
+                FormatCount(static_cast<double>(std::max<int64_t>(0, job.rows - *job.left_rows))),
+                FormatCount(static_cast<double>(job.rows)))
+          : "an unknown part of its rows";
+  const auto add = [&](const char* label, std::string text, bool command = false) {
+    first.lines.push_back({label, std::move(text), command});
+  };
+  const std::string more = fmt::format("{} report --fleet {}{} --full", page.program,
+                                       ShellWord(job.name), page.database_option);
   if (!f.undecided.empty()) {
     first.badge = "NO VERDICT";
     first.verdict = fmt::format("Job '{}' cannot be judged: {}.", Printable(job.name), f.undecided);
+    if (!f.undecided_fix.empty()) add("fix", f.undecided_fix);
+    add("more", more, true);
     return first;
   }
   first.badge = StallGrade(*f.worst_stall);
@@ -201,9 +215,6 @@ FirstPage FirstPageOf(const JobPage& page) {
   first.verdict = fmt::format("Rank {} waited {} of its time {}; on average ranks waited {}.",
                               f.worst_rank, FormatPercent(*f.worst_stall),
                               PercentInterval(f.stall_interval), FormatPercent(*f.mean_stall));
-  const auto add = [&](const char* label, std::string text, bool command = false) {
-    first.lines.push_back({label, std::move(text), command});
-  };
   add("job", fmt::format("'{}' is {}: {} at {}, {} and {}", Printable(job.name), job.state, done,
                          RowRate(f.rows_per_s), Plural(std::round(f.workers), "worker"),
                          Plural(static_cast<double>(job.ranks), "rank")));
@@ -213,12 +224,10 @@ FirstPage FirstPageOf(const JobPage& page) {
   const std::string fix = JobFix(page);
   add("fix", fix.empty() ? "Nothing has to be changed." : fix);
   SayGain(page, &first.lines);
-  add("then", fmt::format("{} will limit it next.", analysis::JobLimitName(f.next)));
+  add("then", f.next ? fmt::format("{} will limit it next.", analysis::JobLimitName(*f.next))
+                     : "unavailable (nothing shows what the trainers could take)");
   SayOthers(page, &first.lines);
-  add("more",
-      fmt::format("{} report --fleet {}{} --full", page.program, ShellWord(job.name),
-                  page.database_option),
-      true);
+  add("more", more, true);
   return first;
 }
 
@@ -295,7 +304,8 @@ Section WorkerSection(const JobPage& page) {
     table.rows.push_back({std::to_string(member.number),
                           Figure(one.rows_per_s, Unit::kRowsPerSecond, ""), Share(one.working),
                           Share(one.idle), Share(one.no_room), Share(one.absent),
-                          Printable(one.busiest_stage), Share(one.utilisation), Share(one.blocked),
+                          Printable(one.busiest_stage), Share(one.utilisation),
+                          Figure(one.blocked, Unit::kRatio, "not read"),
                           Figure(one.cpu_cores, Unit::kCores, "not read"), note});
   }
   section.tables.push_back(std::move(table));
@@ -341,6 +351,11 @@ Section DispatcherSection(const JobPage& page) {
     running += one.running_ns;
   }
   Section section{"dispatcher", "Dispatcher", {}, {}, {}};
+  if (page.job.intervals.empty()) {
+    for (const char* label : {"LEASES", "LATE"})
+      section.sentences.push_back({label, fmt::format("unavailable ({})", kNoCourse)});
+    return section;
+  }
   const double seconds = static_cast<double>(running) / 1e9;
   section.sentences.push_back(
       {"LEASES", fmt::format("{} leases, {} a second; {} of them again",
@@ -440,12 +455,12 @@ Report MakeJobReport(const JobPage& page) {
   report.title = fmt::format("job '{}'", Printable(page.job.name));
   report.first = FirstPageOf(page);
   report.decided = page.findings.undecided.empty();
-  if (report.decided) {
-    report.sections.push_back(TimeSection(page));
-    report.sections.push_back(RankSection(page));
-    report.sections.push_back(WorkerSection(page));
-    report.sections.push_back(BytesSection(page));
-  }
+  // Without a verdict there is what was measured nevertheless.
+  const JobFindings& f = page.findings;
+  if (report.decided) report.sections.push_back(TimeSection(page));
+  if (!f.rank_figures.empty()) report.sections.push_back(RankSection(page));
+  if (!f.worker_figures.empty()) report.sections.push_back(WorkerSection(page));
+  if (f.seconds > 0) report.sections.push_back(BytesSection(page));
   report.sections.push_back(DispatcherSection(page));
   report.sections.push_back(DecisionSection(page));
   report.sections.push_back(EventSection(page));

@@ -28,6 +28,8 @@ constexpr double kContended = 0.25;  // of the CPU need of a stage: waiting for 
 constexpr double kBusyMachine = 0.92;
 constexpr double kMostlyBlocked = 0.5;  // of what a stage does
 constexpr double kDispatcherLate = 0.10;
+// Ranks that compute for less of their time show nothing of what they could take.
+constexpr double kLeastCompute = 0.05;
 // In seconds: of a shorter job the start of workers and the end of the last splits are much.
 constexpr double kShortestJob = 5;
 
@@ -46,10 +48,13 @@ void FindBusiest(const WorkerSums& sum, const Member& member, WorkerFigures* fig
     figures->utilisation = utilisation;
     figures->busiest_stage = s < member.stages.size() ? member.stages[s] : "";
     const double need = stage.on_cpu + stage.runnable;
-    figures->blocked = stage.split_known ? std::max(0.0, 1 - Ratio(need, stage.busy)) : 0;
-    figures->reads_limit = stage.reads && figures->blocked > kMostlyBlocked;
+    figures->blocked.reset();
     figures->runnable.reset();
-    if (stage.split_known) figures->runnable = Ratio(stage.runnable, need);
+    if (stage.split_known) {
+      figures->blocked = std::max(0.0, 1 - Ratio(need, stage.busy));
+      figures->runnable = Ratio(stage.runnable, need);
+    }
+    figures->reads_limit = stage.reads && figures->blocked.value_or(0) > kMostlyBlocked;
   }
 }
 
@@ -64,10 +69,16 @@ WorkerFigures FiguresOf(const WorkerSums& sum, const Member& member, size_t inde
   const double left = 1 - f.absent;
   f.idle = std::min(Ratio(sum.idle, sum.serving), left);
   f.no_room = std::min(Ratio(sum.no_room, sum.serving), left - f.idle);
-  f.working = std::max(0.0, left - f.idle - f.no_room);
-  if (sum.cpu_known > 0) f.cpu_cores = sum.cpu / sum.cpu_known;
-  f.throttled = Ratio(sum.throttled, sum.serving);
   FindBusiest(sum, member, &f);
+  // One stage waits while another works: what its busiest does at that time is work.
+  f.working = std::max(left - f.idle - f.no_room, std::min(f.utilisation, left));
+  if (const double waits = f.idle + f.no_room; waits > left - f.working) {
+    const double scale = std::max(0.0, left - f.working) / waits;
+    f.idle *= scale;
+    f.no_room *= scale;
+  }
+  if (sum.cpu_known > 0) f.cpu_cores = sum.cpu / sum.cpu_known;
+  if (sum.throttled_known > 0) f.throttled = sum.throttled / sum.throttled_known;
   return f;
 }
 
@@ -96,17 +107,38 @@ std::vector<RankFigures> RanksOf(const JobView& job, const JobWindows& windows,
   return figures;
 }
 
+// Medians of all values but one, each without a look at them all.
+class OthersMedian {
+ public:
+  explicit OthersMedian(std::vector<double> values) : sorted_(std::move(values)) {
+    std::sort(sorted_.begin(), sorted_.end());
+  }
+  // `value` is one of them; there are two at least.
+  double Without(double value) const {
+    const auto place = static_cast<size_t>(std::lower_bound(sorted_.begin(), sorted_.end(), value) -
+                                           sorted_.begin());
+    const size_t others = sorted_.size() - 1;
+    const auto other = [&](size_t i) { return sorted_[i < place ? i : i + 1]; };
+    return (other((others - 1) / 2) + other(others / 2)) / 2;
+  }
+
+ private:
+  std::vector<double> sorted_;
+};
+
 void MarkSlowRanks(std::vector<RankFigures>* ranks) {
   if (ranks->size() < 2) return;
+  std::vector<double> costs, stalls;
+  for (const RankFigures& one : *ranks) {
+    costs.push_back(Ratio(one.compute_s, one.rows));
+    stalls.push_back(one.stall.value_or(0));
+  }
+  const OthersMedian cost(std::move(costs)), stall(std::move(stalls));
   for (RankFigures& one : *ranks) {
-    std::vector<double> costs, stalls;
-    for (const RankFigures& other : *ranks) {
-      if (other.rank == one.rank) continue;
-      costs.push_back(Ratio(other.compute_s, other.rows));
-      stalls.push_back(other.stall.value_or(0));
-    }
-    const bool is_slower = Ratio(one.compute_s, one.rows) > kSlowRank * MedianOf(costs);
-    const bool others_wait = MedianOf(stalls) > std::max(0.1, 2 * one.stall.value_or(1));
+    const double own = Ratio(one.compute_s, one.rows);
+    const bool is_slower = own > kSlowRank * cost.Without(own);
+    const bool others_wait =
+        stall.Without(one.stall.value_or(0)) > std::max(0.1, 2 * one.stall.value_or(1));
     one.is_slow = (is_slower && others_wait) || (one.absent > kAbsentShare && others_wait);
   }
 }
@@ -115,7 +147,7 @@ void MarkSlowRanks(std::vector<RankFigures>* ranks) {
 std::optional<double> DemandOf(const JobView& job, const std::vector<RankFigures>& ranks) {
   double sum = 0, least = INFINITY;
   for (const RankFigures& one : ranks) {
-    if (one.compute_s < kComputesNothing * (one.wait_s + one.compute_s) || one.rows <= 0)
+    if (one.compute_s <= kLeastCompute * (one.wait_s + one.compute_s) || one.rows <= 0)
       return std::nullopt;
     const double rate = one.rows / one.compute_s;
     sum += rate;
@@ -145,10 +177,12 @@ class Judge {
   Judgement Decide() {
     out_.ranks = RanksOf(job_, windows_, sum_);
     MarkSlowRanks(&out_.ranks);
-    for (size_t n = 0; n < windows_.workers.size(); ++n)
-      if (sum_.workers[n].serving > 0)
-        out_.workers.push_back(
-            FiguresOf(sum_.workers[n], job_.members[windows_.workers[n]], windows_.workers[n]));
+    for (size_t n = 0; n < windows_.workers.size(); ++n) {
+      if (sum_.workers[n].serving <= 0) continue;
+      const Member& member = job_.members[windows_.workers[n]];
+      out_.workers.push_back(FiguresOf(sum_.workers[n], member, windows_.workers[n]));
+      has_busy_machine_.push_back(MachineIsBusy(sum_.workers[n], member));
+    }
     for (const WorkerFigures& one : out_.workers) serving_ += one.serving_s;
     Stalls();
     AddLost();
@@ -245,28 +279,24 @@ class Judge {
   // What limits a typical worker that has work and room.
   JobLimit WorkLimit() const {
     double reads = 0, throttled = 0, contended = 0, machine = 0, all = 0;
-    for (const WorkerFigures& one : out_.workers) {
+    for (size_t n = 0; n < out_.workers.size(); ++n) {
+      const WorkerFigures& one = out_.workers[n];
       all += one.serving_s;
       if (one.reads_limit) reads += one.serving_s;
       if (one.throttled.value_or(0) > kThrottledShare) throttled += one.serving_s;
       // Whatever others do with the cores: a stage that mostly waits for something else has enough.
-      if (one.blocked > kMostlyBlocked) continue;
+      if (one.blocked.value_or(0) > kMostlyBlocked) continue;
       if (one.runnable.value_or(0) > kContended) contended += one.serving_s;
-      if (MachineIsBusy(one.member)) machine += one.serving_s;
+      if (has_busy_machine_[n]) machine += one.serving_s;
     }
     if (reads > all / 2) return JobLimit::kStorage;
     if (throttled > all / 2) return JobLimit::kQuota;
     if (contended > all / 2 || machine > all / 2) return JobLimit::kMachine;
     return JobLimit::kWorkers;
   }
-  bool MachineIsBusy(size_t member) const {
-    for (size_t n = 0; n < windows_.workers.size(); ++n) {
-      if (windows_.workers[n] != member) continue;
-      const WorkerSums& sum = sum_.workers[n];
-      const auto cores = job_.members[member].host_cores;
-      return cores && sum.host_known > 0 && sum.host_busy / sum.host_known > kBusyMachine * *cores;
-    }
-    return false;
+  static bool MachineIsBusy(const WorkerSums& sum, const Member& member) {
+    return member.host_cores && sum.host_known > 0 &&
+           sum.host_busy / sum.host_known > kBusyMachine * *member.host_cores;
   }
 
   void Name(JobLimit work) {
@@ -318,6 +348,7 @@ class Judge {
   const JobWindows& windows_;
   const JobWindow& sum_;
   Judgement out_;
+  std::vector<bool> has_busy_machine_;  // parallel to out_.workers
   double serving_ = 0;
 };
 
@@ -327,7 +358,7 @@ void FindGain(const Judgement& j, JobFindings* f) {
       f->demand_rows_per_s && f->rows_per_s > 0
           ? std::optional(std::max(1.0, *f->demand_rows_per_s / f->rows_per_s))
           : std::nullopt;
-  if (j.limit == JobLimit::kTrainers) return;
+  if (j.limit == JobLimit::kTrainers || !most) return;
   if (j.limit == JobLimit::kSlowRank) {
     // Lockstep: as many rows as the next slower rank would take.
     double next = INFINITY, own = 0;
@@ -339,12 +370,13 @@ void FindGain(const Judgement& j, JobFindings* f) {
         next = std::min(next, rate);
       }
     }
-    if (own > 0 && std::isfinite(next)) f->gain = std::max(1.0, next / own);
+    if (own <= 0 || !std::isfinite(next)) return;
+    // Nor more than the workers make while they have room.
+    f->gain = std::clamp(next / own, 1.0, j.share < 1 ? 1 / (1 - j.share) : INFINITY);
     return;
   }
   if (j.share > 0 && j.share < 0.99) {
-    const double back = 1 / (1 - j.share);
-    f->gain = most ? std::min(back, *most) : back;
+    f->gain = std::min(1 / (1 - j.share), *most);
   } else {
     f->gain = most;
   }
@@ -386,9 +418,9 @@ void FindProbability(const JobView& job, const JobWindows& windows, JobFindings*
     same += j.limit == f->limit && j.member == f->member;
     stalls.push_back(j.worst_stall);
   }
-  // Of few windows all draws are alike: n of them, all of one kind, say no more of the next than
+  // Of few intervals all draws are alike: n of them, all of one kind, say no more of the next than
   // this (Laplace's rule of succession).
-  const auto n = static_cast<double>(windows.windows.size());
+  const auto n = static_cast<double>(std::min(windows.measured, windows.windows.size()));
   f->probability =
       std::min(static_cast<double>(same) / static_cast<double>(kDraws), (n + 1) / (n + 2));
   f->stall_interval = IntervalAround(*f->worst_stall, stalls, 0.9);
@@ -424,6 +456,7 @@ JobFindings JudgeJob(const JobView& job) {
   if (windows.windows.empty()) {
     f.undecided =
         windows.ranks.empty() ? "no rank has sent measurements" : "no rank has had a batch yet";
+    f.undecided_fix = "Report it again once its ranks take batches.";
     return f;
   }
   std::vector<size_t> all(windows.windows.size());
@@ -442,8 +475,8 @@ JobFindings JudgeJob(const JobView& job) {
   f.worst_rank = j.worst_rank;
   f.demand_rows_per_s = DemandOf(job, j.ranks);
   for (const JobInterval& one : job.intervals) {
-    f.redone_rows += static_cast<double>(one.again_rows);
-    f.lost_workers += static_cast<double>(one.lost);
+    f.redone_rows = f.redone_rows.value_or(0) + static_cast<double>(one.again_rows);
+    f.lost_workers = f.lost_workers.value_or(0) + static_cast<double>(one.lost);
   }
   if (job.splits > 0 && job.epochs > 0 && job.rows > 0)
     f.largest_split_ratio = static_cast<double>(job.largest_split_rows) /
@@ -451,6 +484,7 @@ JobFindings JudgeJob(const JobView& job) {
                              static_cast<double>(job.splits));
   if (j.workers.empty()) {
     f.undecided = "no worker has sent measurements";
+    f.undecided_fix = "Report it again once workers have run for a second.";
     f.rank_figures = std::move(j.ranks);
     return f;
   }
@@ -458,12 +492,14 @@ JobFindings JudgeJob(const JobView& job) {
     f.undecided = fmt::format(
         "ranks took batches for {:.2g} s, most of which may be the start of workers; {:g} s tell",
         f.seconds, kShortestJob);
+    f.undecided_fix = fmt::format("Run it longer: {:g} s at least.", kShortestJob);
     f.worker_figures = std::move(j.workers);
     f.rank_figures = std::move(j.ranks);
     return f;
   }
   f.limit = j.limit;
-  f.next = j.next;
+  // That only trainers are left shows where it is known what they could take.
+  if (j.next != JobLimit::kTrainers || f.demand_rows_per_s) f.next = j.next;
   f.member = j.member;
   f.share = j.share;
   FindGain(j, &f);

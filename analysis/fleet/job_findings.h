@@ -40,9 +40,11 @@ struct WorkerFigures {
   // Shares of its time; together at most 1.
   double idle = 0, no_room = 0, absent = 0, working = 0;
   std::string busiest_stage;
-  double utilisation = 0, blocked = 0;  // of that stage's threads; share of its work blocked
-  std::optional<double> cpu_cores, throttled, runnable;  // the last: of its stages' CPU need
-  bool reads_limit = false;                              // its busiest stage reads, and is blocked
+  double utilisation = 0;          // of that stage's threads
+  std::optional<double> blocked;   // share of its work; absent: its CPU time was not read
+  std::optional<double> runnable;  // of its need of CPU: waiting for a core
+  std::optional<double> cpu_cores, throttled;
+  bool reads_limit = false;  // its busiest stage reads, and is blocked
   bool is_straggler = false;
 };
 struct RankFigures {
@@ -61,8 +63,10 @@ struct JobShare {
 };
 
 struct JobFindings {
-  std::string undecided;  // why there is no verdict; empty: there is one
-  double seconds = 0;     // from the first batch to the last
+  // Why there is no verdict, and what to do for one; empty: there is one. Figures of members are
+  // there as far as they were measured.
+  std::string undecided, undecided_fix;
+  double seconds = 0;  // from the first batch to the last
   double rows = 0, rows_per_s = 0;
   double workers = 0;  // serving, mean
   std::optional<double> worst_stall, mean_stall;
@@ -73,16 +77,16 @@ struct JobFindings {
   double share = 0;              // of the workers' time that the limit costs; 0: none is lost
   double probability = 0;        // draws in which it limits
   // With the limit gone: at most so many times the rate, and what limits next.
-  std::optional<double> gain;
-  JobLimit next = JobLimit::kTrainers;
-  // Rows per second that ranks would take if they never waited; absent: they compute nothing, and
-  // take what comes.
+  std::optional<double> gain;    // absent: ranks compute too little to show what they could take
+  std::optional<JobLimit> next;  // absent: nothing shows it
+  // Rows per second that ranks would take if they never waited; absent: they compute next to
+  // nothing, and take what comes.
   std::optional<double> demand_rows_per_s;
   std::optional<int64_t> workers_needed;  // for that
   std::vector<JobShare> shares;           // lost parts, greatest first; then work
   std::vector<WorkerFigures> worker_figures;
   std::vector<RankFigures> rank_figures;
-  double redone_rows = 0, lost_workers = 0;
+  std::optional<double> redone_rows, lost_workers;  // absent: no dispatcher has kept the course
   double worker_seconds_per_million_rows = 0;
   std::optional<double> cpu_seconds_per_million_rows;
   double largest_split_ratio = 1;  // rows of the largest split over the mean

@@ -37,18 +37,19 @@ void AddWorker(const MemberInterval& one, double share, WorkerSums* sum) {
   sum->idle += std::min(IdleSeconds(one) * share, seconds);
   sum->no_room += std::min(JobSeconds(one.no_room_ns) * share, seconds);
   sum->absent += std::min(JobSeconds(one.absent_ns) * share, seconds);
-  sum->throttled += std::min(JobSeconds(one.throttled_ns) * share, seconds);
   sum->rows += static_cast<double>(one.rows) * share;
   if (one.cpu_ns) {
     sum->cpu += JobSeconds(*one.cpu_ns) * share;
     sum->cpu_known += seconds;
   }
+  if (one.throttled_ns) {
+    sum->throttled += std::min(JobSeconds(*one.throttled_ns) * share, seconds);
+    sum->throttled_known += seconds;
+  }
   if (one.host_busy_cores) {
     sum->host_busy += *one.host_busy_cores * seconds;
     sum->host_known += seconds;
   }
-  sum->lanes.resize(std::max(sum->lanes.size(), one.lanes_full.size()));
-  for (size_t r = 0; r < one.lanes_full.size(); ++r) sum->lanes[r] += one.lanes_full[r] * seconds;
   sum->stages.resize(std::max(sum->stages.size(), one.stages.size()));
   for (size_t s = 0; s < one.stages.size(); ++s) {
     const JobStage& stage = one.stages[s];
@@ -74,10 +75,9 @@ void MergeInto(const std::vector<T>& from, std::vector<T>* to, Merge merge) {
 void MergeWorker(const WorkerSums& from, WorkerSums* to) {
   for (double WorkerSums::*m :
        {&WorkerSums::serving, &WorkerSums::idle, &WorkerSums::no_room, &WorkerSums::absent,
-        &WorkerSums::throttled, &WorkerSums::rows, &WorkerSums::cpu, &WorkerSums::cpu_known,
-        &WorkerSums::host_busy, &WorkerSums::host_known})
+        &WorkerSums::rows, &WorkerSums::cpu, &WorkerSums::cpu_known, &WorkerSums::throttled,
+        &WorkerSums::throttled_known, &WorkerSums::host_busy, &WorkerSums::host_known})
     to->*m += from.*m;
-  MergeInto(from.lanes, &to->lanes, [](double a, double* b) { *b += a; });
   MergeInto(from.stages, &to->stages, [](const WorkerSums::Stage& a, WorkerSums::Stage* b) {
     b->busy += a.busy;
     b->on_cpu += a.on_cpu;
@@ -113,12 +113,15 @@ JobWindows MakeWindows(const JobView& job) {
     if (member.role != "rank") continue;
     w.ranks.push_back(m);
     most = std::max(most, member.intervals.size());
+    size_t measured = 0;
     for (const MemberInterval& one : member.intervals) {
       if (one.steps == 0) continue;
+      ++measured;
       const int64_t at = member.began_ns + one.start_ns;
       begin = std::min(begin, JobSeconds(at));
       end = std::max(end, JobSeconds(at + one.duration_ns));
     }
+    w.measured = std::max(w.measured, measured);
   }
   if (!(end > begin)) return w;
   w.begin_s = begin;

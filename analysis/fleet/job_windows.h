@@ -9,10 +9,10 @@ namespace headrace::analysis {
 
 // Seconds, rows and counts of one member in one window, or in many together.
 struct WorkerSums {
-  double serving = 0, idle = 0, no_room = 0, absent = 0, throttled = 0, rows = 0;
+  double serving = 0, idle = 0, no_room = 0, absent = 0, rows = 0;
   double cpu = 0, cpu_known = 0;  // the latter: seconds for which it was measured
+  double throttled = 0, throttled_known = 0;
   double host_busy = 0, host_known = 0;
-  std::vector<double> lanes;  // seconds full, by rank
   struct Stage {
     double busy = 0, on_cpu = 0, runnable = 0, threads = 0;  // the last: seconds of its threads
     bool reads = false, split_known = true;
@@ -36,6 +36,7 @@ struct JobWindows {
   std::vector<size_t> workers, ranks;  // indices into JobView::members
   double begin_s = 0, end_s = 0;       // from the first step of a rank to the last
   std::vector<JobWindow> windows;
+  size_t measured = 0;  // intervals with steps, of the rank with most: windows may be parts of them
 };
 
 JobWindows MakeWindows(const JobView& job);

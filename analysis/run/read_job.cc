@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 #include "analysis/run/run_database.h"
@@ -11,19 +10,6 @@
 
 namespace headrace::analysis {
 namespace {
-
-constexpr size_t kMostLanes = 65536;
-
-// The rank of a lane's queue, "rank 3".
-std::optional<size_t> RankOfLane(const std::string& queue) {
-  constexpr std::string_view kPrefix = "rank ";
-  if (!queue.starts_with(kPrefix)) return std::nullopt;
-  size_t rank = 0;
-  const char* const end = queue.data() + queue.size();
-  const auto [stop, error] = std::from_chars(queue.data() + kPrefix.size(), end, rank);
-  if (error != std::errc() || stop != end || rank >= kMostLanes) return std::nullopt;
-  return rank;
-}
 
 JobView ReadJobRow(const ViewRow& row) {
   JobView job;
@@ -53,7 +39,6 @@ class MemberReader {
     ReadSteps();
     ReadStages();
     ReadOperators();
-    ReadLanes();
     ReadMeasurements();
     ReadTotals();
   }
@@ -71,7 +56,6 @@ class MemberReader {
   void ReadSteps();
   void ReadStages();
   void ReadOperators();
-  void ReadLanes();
   void ReadMeasurements();
   void ReadTotals();
 
@@ -137,25 +121,16 @@ void MemberReader::ReadOperators() {
       });
 }
 
-void MemberReader::ReadLanes() {
-  if (member_.role != "worker") return;
-  database_.EachOf("queue_interval", member_.run_id, "start_ns", [&](const ViewRow& row) {
-    const auto rank = RankOfLane(row.Text("queue"));
-    MemberInterval* const one = At(row.Number("start_ns"));
-    if (!rank || one == nullptr) return;
-    if (one->lanes_full.size() <= *rank) one->lanes_full.resize(*rank + 1);
-    one->lanes_full[*rank] = row.Real("full_ratio").value_or(0);
-  });
-}
-
 void MemberReader::ReadMeasurements() {
   // A counter that did not grow has no row, so where it was read at all that is 0.
   database_.Each(
-      "SELECT metric FROM measurement_summary WHERE run_id = ?1 AND metric = 'process_cpu_ns' "
-      "LIMIT "
-      "1",
-      member_.run_id, [&](const ViewRow&) {
-        for (MemberInterval& one : member_.intervals) one.cpu_ns = 0;
+      "SELECT DISTINCT metric FROM measurement_summary WHERE run_id = ?1 AND metric IN "
+      "('process_cpu_ns', 'cgroup_throttled_ns')",
+      member_.run_id, [&](const ViewRow& row) {
+        auto MemberInterval::*const figure = row.View("metric") == "process_cpu_ns"
+                                                 ? &MemberInterval::cpu_ns
+                                                 : &MemberInterval::throttled_ns;
+        for (MemberInterval& one : member_.intervals) one.*figure = 0;
       });
   // Unlabelled: of the process as a whole.
   database_.Each(
@@ -171,7 +146,8 @@ void MemberReader::ReadMeasurements() {
         if (metric == "process_cpu_ns") one->cpu_ns = one->cpu_ns.value_or(0) + ns;
         if (metric == "process_absent_ns") one->absent_ns += ns;
         // Groups above it are throttled at the same time: the longest counts.
-        if (metric == "cgroup_throttled_ns") one->throttled_ns = std::max(one->throttled_ns, ns);
+        if (metric == "cgroup_throttled_ns")
+          one->throttled_ns = std::max(one->throttled_ns.value_or(0), ns);
         if (metric == "host_busy_cores") one->host_busy_cores = *value;
       });
 }

@@ -24,12 +24,10 @@ struct MemberInterval {
   int64_t start_ns = 0, duration_ns = 0;
   // A rank: its steps. A worker: the rows that it sent.
   int64_t steps = 0, rows = 0, wait_ns = 0, compute_ns = 0;
-  std::vector<JobStage> stages;  // parallel to Member::stages
-  std::vector<double>
-      lanes_full;            // by rank: share of the interval in which the lane to it was full
-  int64_t no_room_ns = 0;    // a unit waited for room in a lane
-  int64_t absent_ns = 0;     // stopped, or without a core
-  int64_t throttled_ns = 0;  // its control group used up its quota
+  std::vector<JobStage> stages;         // parallel to Member::stages
+  int64_t no_room_ns = 0;               // a unit waited for room in a lane
+  int64_t absent_ns = 0;                // stopped, or without a core
+  std::optional<int64_t> throttled_ns;  // its control group used up its quota
   std::optional<int64_t> cpu_ns;
   std::optional<double> host_busy_cores;
 };

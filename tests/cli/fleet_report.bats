@@ -29,8 +29,9 @@ of_fleet() { "$HEADRACE" query --db "$FLEET" --format csv "$1" | tail -n +2; }
 
 @test "a job is reported in every format, and its members are runs" {
   start up service up t/pipeline.toml --job "$JOB" --ranks 2 --workers 2 --set pipeline.batch_rows=50 --fleet "$FLEET"
-  start zero consume "service:$JOB" --rank 0/2 --step-time 40ms
-  start one consume "service:$JOB" --rank 1/2 --step-time 40ms
+  # 20 steps each: long enough to be judged.
+  start zero consume "service:$JOB" --rank 0/2 --step-time 320ms
+  start one consume "service:$JOB" --rank 1/2 --step-time 320ms
   wait "$zero"
   wait "$one"
   wait "$up"

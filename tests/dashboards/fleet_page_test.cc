@@ -21,7 +21,7 @@ HttpRequest AskFleet(const std::string& target) {
 }
 
 // A rank that waited half of its time for one worker.
-void KeepJob(const std::string& path) {
+void KeepJob(const std::string& path, int64_t seconds = 6) {
   collectors::JobRow row;
   row.job = "ctr";
   row.fingerprint = "f";
@@ -30,7 +30,7 @@ void KeepJob(const std::string& path) {
   collectors::RunInfo info;
   info.program = "dispatcher";
   collectors::FleetStore fleet(path, row, info);
-  for (int64_t second = 0; second < 6; ++second) {
+  for (int64_t second = 0; second < seconds; ++second) {
     collectors::Shipment s;
     s.interval.start_ns = second * kJobSecondNs;
     s.interval.duration_ns = kJobSecondNs;
@@ -66,6 +66,17 @@ TEST(FleetPage, SaysWhatTheReportSays) {
   for (const char* nothing : {"/api/fleet/2", "/api/fleet/x", "/api/fleet/", "/api/fleet/1/2"})
     EXPECT_EQ(site.Answer(AskFleet(nothing)).status, 404) << nothing;
   EXPECT_EQ(site.Answer(AskFleet("/fleet/1")).status, 200);  // the page itself
+}
+
+TEST(FleetPage, AShortJobIsNotJudgedButShown) {
+  TemporaryStore files;
+  KeepJob(files.path(), 3);
+  Site site(files.path(), "headrace", "", AccessRules{.port = 7070});
+  const auto answer = nlohmann::json::parse(site.Answer(AskFleet("/api/fleet")).body);
+  EXPECT_EQ(answer["first"]["badge"], "NO VERDICT");
+  EXPECT_EQ(answer["job"]["workers"].size(), 1u);
+  const auto text = answer["cards"]["workers"]["answer"].get<std::string>();
+  EXPECT_NE(text.find("Not judged"), std::string::npos) << text;
 }
 
 TEST(FleetPage, WithoutAJobItSaysSo) {

@@ -76,20 +76,32 @@ TEST(JobReport, WhatIsNotKnownIsNoZero) {
   EXPECT_TRUE(json["ranks"][0]["stall_ratio"].is_null());  // it had no step
   EXPECT_TRUE(json["workers"][0]["cpu_cores"].is_null());
   EXPECT_TRUE(json["verdict"]["workers_needed"].is_null());
+  EXPECT_TRUE(json["verdict"]["lost_workers_count"].is_null());
+  EXPECT_TRUE(json["workers"][0]["blocked_ratio"].is_null());
   const std::string text = RenderText(MakeJobReport(made.page()), {.width = 400});
   EXPECT_NE(text.find("no step yet"), std::string::npos) << text;
 }
 
 TEST(JobReport, WithoutAVerdictItSaysWhy) {
   MadeJob made;
-  made.findings = {};
+  made.job.intervals.clear();
   made.findings.undecided = "no rank has had a batch yet";
+  made.findings.undecided_fix = "Run it longer.";
   const Report report = MakeJobReport(made.page());
   EXPECT_FALSE(report.decided);
   EXPECT_EQ(report.first.badge, "NO VERDICT");
   EXPECT_NE(report.first.verdict.find("no rank has had a batch yet"), std::string::npos);
+  ASSERT_EQ(report.first.lines.size(), 2u);
+  EXPECT_EQ(report.first.lines[0].text, "Run it longer.");
+  EXPECT_TRUE(report.first.lines[1].command);
+  // What was measured is shown all the same.
+  const std::string text = RenderText(report, {.width = 400});
+  for (const char* title : {"Ranks", "Workers", "unavailable (no dispatcher has kept"})
+    EXPECT_NE(text.find(title), std::string::npos) << title << "\n" << text;
+  EXPECT_EQ(text.find("never late"), std::string::npos) << text;
   const auto json = nlohmann::json::parse(JobJson(made.page()));
   EXPECT_EQ(json["verdict"]["decided"], false);
+  EXPECT_EQ(json["verdict"]["fix"], "Run it longer.");
 }
 
 TEST(JobReport, EveryLimitHasWordsAndAFix) {

@@ -43,7 +43,8 @@ Json FirstPageJson(const FirstPage& first) {
 }
 
 std::string WorkersAnswer(const analysis::JobFindings& f) {
-  if (f.shares.empty()) return "No worker has sent measurements.";
+  if (f.worker_figures.empty()) return "No worker has sent measurements.";
+  if (!f.undecided.empty()) return fmt::format("Not judged: {}.", f.undecided);
   const analysis::JobShare& work = f.shares.back();
   // What lost workers would have made is no part of the others' time.
   const auto lost = std::find_if(f.shares.begin(), f.shares.end() - 1, [](const auto& one) {
@@ -62,6 +63,8 @@ std::string RanksAnswer(const analysis::JobFindings& f) {
 }
 
 std::string EventsAnswer(const analysis::JobView& job) {
+  if (job.intervals.empty() && job.events.empty())
+    return "Unavailable: no dispatcher has kept the job's course.";
   size_t lost = 0;
   for (const analysis::JobEvent& one : job.events) lost += one.kind == "worker_lost";
   return lost == 0

@@ -15,7 +15,6 @@ struct WorkerSecond {
   double busy = 1, on_cpu = 1, runnable = 0;  // of its one stage's thread
   bool reads = false;
   int64_t rows = 100;
-  std::vector<double> lanes = {};
 };
 struct RankSecond {
   double wait = 0.5, compute = 0.5;
@@ -35,7 +34,8 @@ class JobFixture : public testing::Test {
     job_.rows = 10'000;
     job_.largest_split_rows = 100;
   }
-  void AddWorker(const WorkerSecond& each) {
+  void AddWorker(WorkerSecond each) {
+    each.busy = std::min(each.busy, 1 - each.idle - each.no_room - each.absent);
     Member member = Begun("worker");
     member.stages = {"fetch", "decode"};
     for (MemberInterval& one : member.intervals) {
@@ -45,7 +45,6 @@ class JobFixture : public testing::Test {
       one.throttled_ns = Ns(each.throttled);
       one.cpu_ns = Ns(each.busy * each.on_cpu);
       one.host_busy_cores = 1;
-      one.lanes_full = each.lanes;
       JobStage source{"fetch", true, Ns(0.01), kSecondNs, Ns(each.idle), 0, Ns(0.01), 0, 1};
       JobStage work{"decode",
                     false,
@@ -164,12 +163,13 @@ TEST_F(JobFindingsOf, OneSlowRankIsNamed) {
   AddRank({0.8, 0.1, 100});
   AddRank({0.0, 0.9, 100});
   AddRank({0.8, 0.1, 100});
-  AddWorker({.no_room = 0.7, .lanes = {0, 1, 0}});
+  AddWorker({.no_room = 0.7});
   AddCourse();
   const JobFindings found = JudgeJob(job_);
   EXPECT_EQ(found.limit, JobLimit::kSlowRank);
   EXPECT_EQ(job_.members[*found.member].number, 1);
-  EXPECT_GT(*found.gain, 5);  // as quick as the others it would take 9 times as much
+  // As quick as the others it would take 9 times as much; workers have room for 3.3 times that.
+  EXPECT_NEAR(*found.gain, 1 / 0.3, 0.01);
 }
 
 TEST_F(JobFindingsOf, NoRoomWithoutASlowRankIsTheDelivery) {
@@ -233,6 +233,69 @@ TEST_F(JobFindingsOf, TrainersThatComputeNothingHaveNoDemand) {
   const JobFindings found = JudgeJob(job_);
   EXPECT_FALSE(found.demand_rows_per_s.has_value());
   EXPECT_FALSE(found.workers_needed.has_value());
+}
+
+TEST_F(JobFindingsOf, TrainersThatComputeNextToNothingPromiseNoGain) {
+  AddRank({0.984, 0.016, 100});  // no 62 times as many rows
+  AddWorker({});
+  AddCourse();
+  const JobFindings found = JudgeJob(job_);
+  EXPECT_EQ(found.limit, JobLimit::kWorkers);
+  EXPECT_FALSE(found.gain.has_value());
+  EXPECT_FALSE(found.next.has_value());
+}
+
+TEST_F(JobFindingsOf, AWorkerIsAtWorkWhileItsBusiestStageIs) {
+  AddRank({});
+  AddWorker({.idle = 0.7});
+  for (MemberInterval& one : job_.members[1].intervals) {
+    one.no_room_ns = Ns(0.6);  // more than is left of a second
+    one.stages[1].busy_ns = one.stages[1].on_cpu_ns.emplace(Ns(0.5));
+  }
+  AddCourse();
+  const WorkerFigures worker = JudgeJob(job_).worker_figures.at(0);
+  EXPECT_NEAR(worker.working, 0.5, 1e-6);
+  EXPECT_NEAR(worker.idle + worker.no_room, 0.5, 1e-6);
+}
+
+TEST_F(JobFindingsOf, WhatWasNotReadIsNotZero) {
+  AddRank({});
+  AddWorker({});
+  for (MemberInterval& one : job_.members[1].intervals) {
+    one.throttled_ns.reset();
+    for (JobStage& stage : one.stages) stage.on_cpu_ns.reset();
+  }
+  const JobFindings found = JudgeJob(job_);
+  EXPECT_FALSE(found.worker_figures.at(0).throttled.has_value());
+  EXPECT_FALSE(found.worker_figures.at(0).blocked.has_value());
+  EXPECT_FALSE(found.lost_workers.has_value());  // nobody kept the job's course
+  EXPECT_FALSE(found.redone_rows.has_value());
+}
+
+TEST_F(JobFindingsOf, AShortJobIsNotJudgedAndShowsWhatWasMeasured) {
+  AddRank({});
+  AddWorker({});
+  for (Member& member : job_.members) member.intervals.resize(3);
+  const JobFindings found = JudgeJob(job_);
+  EXPECT_NE(found.undecided.find("3 s"), std::string::npos) << found.undecided;
+  EXPECT_NE(found.undecided_fix.find("longer"), std::string::npos);
+  EXPECT_EQ(found.worker_figures.size(), 1u);
+  EXPECT_EQ(found.rank_figures.size(), 1u);
+}
+
+// Of two intervals, each far longer than usual, nobody can be sure, into however many windows they
+// are cut.
+TEST_F(JobFindingsOf, FewIntervalsMakeNoVerdictSure) {
+  AddRank({});
+  AddWorker({});
+  for (Member& member : job_.members) {
+    member.intervals.resize(2);
+    for (size_t i = 0; i < 2; ++i) {
+      member.intervals[i].start_ns = static_cast<int64_t>(i) * 10 * kSecondNs;
+      member.intervals[i].duration_ns = 10 * kSecondNs;
+    }
+  }
+  EXPECT_LE(JudgeJob(job_).probability, 0.75);
 }
 
 }  // namespace
