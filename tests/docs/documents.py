@@ -23,12 +23,13 @@ OTHERS = {
     r"sudo apt install": "tests/packaging/clean_root.bats",
     r"srun|kubectl|docker": "needs a cluster or a container daemon, which test systems lack",
     r"ssh": "needs another machine",
+    r"sbatch|scontrol": "tests/truth/service_slurm.py, where Slurm is installed",
     r"python3 -m venv|(env/bin/)?pip install .*headrace.*\.whl": "tests/packaging/wheel.bats, clean_root.bats",
     r"export PYTHONPATH=|pip install --no-index": "tests/python/test_install.py",
     r"pip install torch": "as large as all else together; tests/abroad has programs with torch where it is there",
     r"python3 tests/validation/": "takes up to an hour; docs/statistics.md says what came of it",
 }
-PROGRAMS = r"(sudo |env/bin/)?(pip|python3?|docker|make|srun|kubectl|cc|c\+\+|g?cc|apt|apt-get|systemctl|ssh|cmake|curl|npm|torchrun|\./\w)|export "
+PROGRAMS = r"(sudo |env/bin/)?(pip|python3?|docker|make|srun|kubectl|cc|c\+\+|g?cc|apt|apt-get|systemctl|ssh|sbatch|scontrol|tar|dpkg|sh|cmake|curl|npm|torchrun|\./\w)|export "
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -138,6 +139,12 @@ def site(source):
         yield f"packaging/docs/mkdocs.yml lists {name}, which is not there"
     if len(listed) != len(set(listed)):
         yield "packaging/docs/mkdocs.yml lists a document twice"
+    rows = re.findall(r"^\| \[.*?\|", (source / "docs/index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    order = ["index.md", *(name for row in rows for name in re.findall(r"\]\((\w[\w-]*\.md)\)", row))]
+    for here, at_index in zip(listed, order):
+        if here != at_index:
+            yield f"packaging/docs/mkdocs.yml has {here} where docs/index.md has {at_index}"
+            break
 
 
 CHECKS = {"links": links, "messages": messages, "tutorial": tutorial, "commands": commands, "glossary": glossary, "site": site}

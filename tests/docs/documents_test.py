@@ -53,11 +53,14 @@ class Documents(unittest.TestCase):
 
     def test_the_sites_list(self):
         self.write("docs/a.md", "# A\n")
-        self.write("packaging/docs/mkdocs.yml", "nav:\n  - Home: a.md\n")
-        self.assertEqual(list(documents.site(self.source)), [])
         self.write("docs/b.md", "# B\n")
-        self.write("packaging/docs/mkdocs.yml", "nav:\n  - a.md\n  - a.md\n  - c.md\n")
-        self.assertEqual(len(list(documents.site(self.source))), 3)
+        self.write("docs/index.md", "See [b.md](b.md).\n\n| [a.md](a.md) | also [b.md](b.md) |\n| [b.md](b.md), [x](x) | b |\n")
+        self.write("packaging/docs/mkdocs.yml", "nav:\n  - Home: index.md\n  - a.md\n  - b.md\n")
+        self.assertEqual(list(documents.site(self.source)), [])
+        self.write("packaging/docs/mkdocs.yml", "nav:\n  - index.md\n  - b.md\n  - a.md\n")
+        self.assertEqual(list(documents.site(self.source)), ["packaging/docs/mkdocs.yml has b.md where docs/index.md has a.md"])
+        self.write("packaging/docs/mkdocs.yml", "nav:\n  - index.md\n  - a.md\n  - a.md\n  - c.md\n")
+        self.assertEqual(len(list(documents.site(self.source))), 4)
 
 
 unittest.main()
