@@ -259,7 +259,7 @@ def compared(file, text):
     """Whether the file says something else; prints what. The program's version is no difference."""
     old, new = (re.sub(r"Checked with .*", "Checked.", each).splitlines() for each in (file.read_text(encoding="utf-8"), text))
     lines = list(difflib.unified_diff(old, new, str(file), "as checked", n=0, lineterm=""))
-    print("\n".join([*lines, f"{file} is to be made anew: feature_table.py HEADRACE -o {file}"] if lines else ["the table is as checked"]))
+    print("\n".join([*lines, f"{file} is to be made again: feature_table.py HEADRACE -o {file}"] if lines else ["the table is as checked"]))
     return bool(lines)
 
 

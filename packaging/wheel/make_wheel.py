@@ -57,7 +57,7 @@ def printed(program, folder):
 
 
 def notice():
-    """What is linked into the program: Debian's source packages with their versions, and how to link it anew."""
+    """What is linked into the program: Debian's source packages with their versions, and how to link it again."""
     asked = subprocess.run(["dpkg-query", "-W", "-f", "${source:Package} ${source:Version}\\n", *PARTS], capture_output=True, text=True)
     if asked.returncode:
         sys.exit(f"make_wheel: {asked.stderr.splitlines()[0]}; the program's NOTICE names the versions of its parts")
@@ -72,7 +72,7 @@ PACKAGE.txt, and in common-licenses the texts that those name.
 libcurl is built from Debian's source of curl with HTTP and HTTPS alone. Start files of the C library (glibc) are linked in too;
 the C library itself is not. Debian has the sources: https://snapshot.debian.org
 
-To link the program with another version of a part, build it from the source of headrace: docs/install.md, "Linking it anew".
+To link the program with another version of a part, build it from the source of headrace: docs/install.md, "Linking with other libraries".
 """
 
 

@@ -27,8 +27,8 @@ licensed() {
   for named in $(cat "$1"/*.txt | grep -oE '/usr/share/common-licenses/[A-Za-z0-9.+-]*[A-Za-z0-9]' | sort -u); do
     [ -s "$1/common-licenses/${named##*/}" ] || { echo "no text of $named"; return 1; }
   done
-  grep -qE '^  elfutils [0-9]' "$1/NOTICE" && grep -q 'Linking it anew' "$1/NOTICE"
-  grep -q '^## Linking it anew' "$BATS_TEST_DIRNAME/../../docs/install.md"
+  grep -qE '^  elfutils [0-9]' "$1/NOTICE" && grep -q 'Linking with other libraries' "$1/NOTICE"
+  grep -q '^## Linking with other libraries' "$BATS_TEST_DIRNAME/../../docs/install.md"
 }
 
 @test "the wheel brings the licence of everything that is linked into the program" {
