@@ -116,9 +116,10 @@ Shipper::~Shipper() {
   for (const auto& [name, probe] : probes_) probe->Stop();
 }
 
+// Before there are accounts the process opens its table, which is no absence.
 void Shipper::NotePause() {
   const int64_t now = MonotonicNs();
-  if (now - called_ns_ > kPauseNs) absent_ns_ += now - called_ns_;
+  if (sampler_ && now - called_ns_ > kPauseNs) absent_ns_ += now - called_ns_;
   called_ns_ = now;
 }
 
@@ -232,6 +233,7 @@ void Shipper::Kept(uint64_t number) {
 
 void Shipper::Connected() {
   for (Waiting& one : waiting_) one.is_due = true;
+  called_ns_ = MonotonicNs();
 }
 
 }  // namespace headrace::collectors

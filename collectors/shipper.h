@@ -44,7 +44,8 @@ class Shipper {
   std::optional<Due> Next(bool last);
   // What was given with this number, or a lower one, need not be given again.
   void Kept(uint64_t number);
-  // What was given and not kept is due again.
+  // What was given and not kept is due again. The time since the last call was a wait for the
+  // connection, and no pause.
   void Connected();
 
   size_t num_waiting() const { return waiting_.size(); }

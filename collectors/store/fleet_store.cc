@@ -28,14 +28,15 @@ FleetStore::FleetStore(const std::string& path, const JobRow& job, const RunInfo
 
 int64_t FleetStore::FindOrBeginJob(const JobRow& job, int64_t now_ns) {
   Statement find(runs_.database(),
-                 "SELECT job_id, fingerprint || mode || ranks_count, state FROM jobs "
-                 "WHERE job = ?1 ORDER BY job_id DESC LIMIT 1");
+                 "SELECT job_id, fingerprint, mode, ranks_count, epochs_count, splits_count, "
+                 "rows_count, state FROM jobs WHERE job = ?1 ORDER BY job_id DESC LIMIT 1");
   find.Bind(job.job);
   if (find.Step()) {
     const int64_t newest = find.integer(0);
-    const bool is_same =
-        find.text(1) == fmt::format("{}{}{}", job.fingerprint, job.mode, job.ranks);
-    if (is_same && find.text(2) == "running") return newest;
+    const bool is_same = find.text(1) == job.fingerprint && find.text(2) == job.mode &&
+                         find.integer(3) == job.ranks && find.integer(4) == job.epochs &&
+                         find.integer(5) == job.splits && find.integer(6) == job.rows;
+    if (is_same && find.text(7) == "running") return newest;
     // Nobody goes on with it: its dispatcher was killed.
     Statement end(runs_.database(),
                   "UPDATE jobs SET state = 'ended' WHERE job_id = ?1 AND state = 'running'");
@@ -76,30 +77,40 @@ int64_t FleetStore::FindOrBeginMember(const std::string& instance, const std::st
 }
 
 bool FleetStore::Add(const std::string& instance, const Shipment& shipment, int64_t offset_ns) {
-  int64_t run = 0, end_ns = 0;
+  Transaction transaction(runs_.database());
+  const int64_t run =
+      FindOrBeginMember(instance, shipment.role, shipment.rank, shipment.info, offset_ns);
+  int64_t end_ns = 0, offset = 0;
   {
-    Transaction transaction(runs_.database());
-    run = FindOrBeginMember(instance, shipment.role, shipment.rank, shipment.info, offset_ns);
     Statement known(runs_.database(),
                     "SELECT r.duration_ns, m.clock_offset_ns FROM runs AS r JOIN members AS m "
                     "USING (run_id) WHERE run_id = ?1");
     known.Bind(run).Step();
     end_ns = known.integer(0);
     // Of all messages the quickest knows the clock best.
-    const int64_t offset = std::min(known.integer(1), offset_ns);
-    const bool is_new = shipment.interval.start_ns >= end_ns;
-    Statement update(runs_.database(),
-                     "UPDATE members SET clock_offset_ns = ?2, has_ended = MAX(has_ended, ?3) "
-                     "WHERE run_id = ?1");
-    update.Bind(run).Bind(offset).Bind(shipment.is_last).Run();
-    // Also of one that an earlier dispatcher began: this process writes it now.
-    Statement recording(runs_.database(),
-                        "UPDATE runs SET state = 'recording', collector_pid = ?2, collector_start "
-                        "= ?3 WHERE run_id = ?1");
-    if (is_new) recording.Bind(run).Bind(int64_t{getpid()}).Bind(start_ticks_).Run();
-    transaction.Commit();
-    if (!is_new) return false;
-  }
+    offset = std::min(known.integer(1), offset_ns);
+  }  // a rollup drops tables, which no statement may be looking at
+  const bool is_new = shipment.interval.start_ns >= end_ns;
+  Statement update(runs_.database(),
+                   "UPDATE members SET clock_offset_ns = ?2, has_ended = MAX(has_ended, ?3) "
+                   "WHERE run_id = ?1");
+  update.Bind(run).Bind(offset).Bind(shipment.is_last).Run();
+  if (is_new) Append(run, shipment);
+  // Also when it comes again: an earlier dispatcher may have died before it was said here.
+  if (shipment.is_last) runs_.FinishRun(run, RunState::kComplete);
+  transaction.Commit();
+  const int64_t now_ns = shipment.interval.start_ns + shipment.interval.duration_ns;
+  if (is_new && now_ns / kRollupEveryNs > end_ns / kRollupEveryNs) runs_.Rollup(run, now_ns);
+  return is_new;
+}
+
+// Within a transaction.
+void FleetStore::Append(int64_t run, const Shipment& shipment) {
+  // Also of one that an earlier dispatcher began: this process writes it now.
+  Statement recording(runs_.database(),
+                      "UPDATE runs SET state = 'recording', collector_pid = ?2, collector_start "
+                      "= ?3 WHERE run_id = ?1");
+  recording.Bind(run).Bind(int64_t{getpid()}).Bind(start_ticks_).Run();
   MeasurementBatch measured = shipment.measured;
   std::erase_if(measured.definitions, [&](const MeasurementRow& row) {
     Statement find(runs_.database(),
@@ -107,10 +118,6 @@ bool FleetStore::Add(const std::string& instance, const Shipment& shipment, int6
     return find.Bind(run).Bind(row.id).Step();
   });
   runs_.Append(run, {shipment.interval}, measured);
-  const int64_t now_ns = shipment.interval.start_ns + shipment.interval.duration_ns;
-  if (now_ns / kRollupEveryNs > end_ns / kRollupEveryNs) runs_.Rollup(run, now_ns);
-  if (shipment.is_last) runs_.FinishRun(run, RunState::kComplete);
-  return true;
 }
 
 void FleetStore::AddInterval(const JobInterval& i) {

@@ -59,6 +59,7 @@ class FleetStore {
   int64_t FindOrBeginJob(const JobRow& job, int64_t now_ns);
   int64_t FindOrBeginMember(const std::string& instance, const std::string& role,
                             std::optional<int64_t> number, const RunInfo& info, int64_t offset_ns);
+  void Append(int64_t run, const Shipment& shipment);
 
   RunStore runs_;
   int64_t job_id_ = 0, dispatcher_run_ = 0;

@@ -350,14 +350,16 @@ std::optional<double> Statement::optional_real(int column) const {
   return real(column);
 }
 
-Transaction::Transaction(Database& database) : database_(&database) {
-  database.Execute("BEGIN IMMEDIATE");
+Transaction::Transaction(Database& database)
+    : database_(&database), open_(sqlite3_get_autocommit(database.handle()) != 0) {
+  if (open_) database.Execute("BEGIN IMMEDIATE");
 }
 Transaction::~Transaction() {
   // After "disk full" SQLite has rolled back by itself; a second rollback fails harmlessly.
   if (open_) sqlite3_exec(database_->handle(), "ROLLBACK", nullptr, nullptr, nullptr);
 }
 void Transaction::Commit() {
+  if (!open_) return;
   database_->Execute("COMMIT");
   open_ = false;
 }

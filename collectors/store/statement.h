@@ -100,7 +100,8 @@ class Statement {
   int64_t spent_ns_ = 0;
 };
 
-// BEGIN IMMEDIATE ... COMMIT; rolls back unless committed.
+// BEGIN IMMEDIATE ... COMMIT; rolls back unless committed. Within another one it is a part of that,
+// whose end decides.
 class Transaction {
  public:
   explicit Transaction(Database& database);
@@ -110,7 +111,7 @@ class Transaction {
 
  private:
   Database* database_;
-  bool open_ = true;
+  bool open_;  // begun here and not over; false also within another one
 };
 
 }  // namespace headrace::collectors

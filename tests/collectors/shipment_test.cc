@@ -3,6 +3,7 @@
 #include "collectors/shipment.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <random>
@@ -209,6 +210,36 @@ TEST_F(Store, AJobThatEndedIsNotGoneOnWith) {
   { FleetStore changed(path_, other, Info("dispatcher")); }
   EXPECT_EQ(Row("SELECT job_id, state FROM job_summary ORDER BY job_id"),
             "1|ended\n2|ended\n3|running");
+  other.epochs = 2;  // nor a longer one of the same
+  { FleetStore longer(path_, other, Info("dispatcher")); }
+  EXPECT_EQ(Row("SELECT state FROM job_summary WHERE job_id >= 3 ORDER BY job_id"),
+            "ended\nrunning");
+}
+
+TEST_F(Store, AJobWhoseDispatcherDiedIsInterrupted) {
+  FleetStore fleet(path_, SomeJob(), Info("dispatcher"));
+  EXPECT_EQ(Row("SELECT state FROM job_summary"), "running");
+  Database(path_, Database::Mode::kReadWrite)
+      .Execute("UPDATE runs SET state = 'interrupted' WHERE run_id = 1");
+  EXPECT_EQ(Row("SELECT state FROM job_summary"), "interrupted");
+}
+
+// A dispatcher may die between keeping the last shipment of a member and saying that it was it.
+TEST_F(Store, ALastShipmentThatComesAgainEndsTheMember) {
+  FleetStore fleet(path_, SomeJob(), Info("dispatcher"));
+  Shipment s = SecondOf(0);
+  EXPECT_TRUE(fleet.Add("a", s, 0));
+  s.is_last = true;
+  EXPECT_FALSE(fleet.Add("a", s, 0));
+  EXPECT_EQ(Row("SELECT state, has_ended FROM member_summary WHERE role = 'worker'"), "complete|1");
+}
+
+TEST_F(Store, AShipmentThatCannotBeKeptLeavesNothing) {
+  FleetStore fleet(path_, SomeJob(), Info("dispatcher"));
+  Shipment s = SecondOf(0);
+  s.measured.definitions.push_back(s.measured.definitions[0]);  // one number for two
+  EXPECT_THROW(fleet.Add("a", s, 0), Error);
+  EXPECT_EQ(Row("SELECT COUNT(*) FROM member_summary WHERE role = 'worker'"), "0");
 }
 
 TEST_F(Store, CourseAndEventsOfAJobAreKept) {
@@ -269,6 +300,35 @@ TEST(Shipper, WhatIsNotKeptIsSentAgain) {
       if (o.name == "shipped_work") rows += o.rows;
   }
   EXPECT_EQ(rows, 20);
+}
+
+// Seconds that the process is said to have stood still.
+double AbsentSeconds(const Shipper::Due& due) {
+  const Shipment s = ParseShipment(BytesOfShipment(due.bytes));
+  for (const MeasurementRow& row : s.measured.definitions)
+    for (const MeasurementTotal& total : s.measured.totals)
+      if (row.metric == "process_absent_ns" && row.id == total.id) return total.last / 1e9;
+  return 0;
+}
+
+TEST(Shipper, AWaitForADispatcherIsNoPause) {
+  hr_account_open("shipper_test");
+  ShipperOptions options;
+  options.role = "worker";
+  options.least_interval_ns = options.most_interval_ns = 1;
+  for (const bool has_waited : {false, true}) {
+    Shipper shipper(options);
+    shipper.Next(false);
+    usleep(600'000);
+    if (has_waited) shipper.Connected();
+    const auto due = shipper.Next(true);
+    ASSERT_TRUE(due.has_value());
+    if (has_waited) {
+      EXPECT_LT(AbsentSeconds(*due), 0.5);
+    } else {
+      EXPECT_GT(AbsentSeconds(*due), 0.5);
+    }
+  }
 }
 
 TEST(Shipper, WithoutADispatcherMemoryIsBoundedAndSumsStay) {

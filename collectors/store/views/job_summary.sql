@@ -3,7 +3,11 @@ DROP VIEW IF EXISTS job_summary;
 CREATE VIEW job_summary AS SELECT
   job_id,
   job,                       -- its name
-  state,                     -- running, complete, ended
+  -- running, complete, ended; interrupted: its dispatcher died, and no other goes on with it
+  CASE WHEN state = 'running' AND 'recording' <> (
+    SELECT r.state FROM members AS m JOIN runs AS r USING (run_id)
+    WHERE m.job_id = jobs.job_id AND m.role = 'dispatcher' ORDER BY m.run_id DESC LIMIT 1)
+  THEN 'interrupted' ELSE state END AS state,
   mode,                      -- lockstep, independent
   ranks_count,
   epochs_count,
