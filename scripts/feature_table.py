@@ -269,6 +269,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         built = Built(os.path.abspath(sys.argv[1]), pathlib.Path(folder))
         try:
+            stacks = built.output("query 'SELECT COUNT(*) AS stacks FROM stack_summary WHERE run_id = 1'")[0].split()[-1:]
+            if sys.argv[2:3] == ["--compare"] and stacks == ["0"]:
+                print("stacks cannot be sampled on this machine (headrace doctor says why): the table cannot be compared")
+                sys.exit(77)
             found = list(rows(built))
             version = built.output("--version")[0].splitlines()[0]
         finally:
