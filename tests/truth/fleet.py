@@ -205,7 +205,7 @@ def stopped_dispatcher(folder):
 
 
 def skewed_splits(folder):
-    return Job(folder, workers=4, work="150ms", epochs=1, table=os.path.abspath("skewed"), seconds=0).run()
+    return Job(folder, workers=4, work="300ms", epochs=1, table=os.path.abspath("skewed"), seconds=0).run()
 
 
 def killed_workers(folder):
