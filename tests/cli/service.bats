@@ -154,7 +154,7 @@ state_is() { [ "$(service_status | jq -r .state)" = "$1" ]; }
   [ "$code" -eq 1 ]
   run "$HEADRACE" service status "$JOB"
   [ "$status" -eq 1 ]
-  run "$HEADRACE" service up t/pipeline.toml --job "$JOB" --set pipeline.order=file
+  run "$HEADRACE" service up t/pipeline.toml --job "$JOB" --set pipeline.order=file --mode independent
   [ "$status" -eq 2 ]
   [[ "$output" == *"pipeline.order"* ]]
   run "$HEADRACE" consume "service:$JOB" --rank 2/2
