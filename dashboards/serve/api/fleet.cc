@@ -52,6 +52,10 @@ std::string WorkersAnswer(const analysis::JobFindings& f) {
   });
   if (lost == f.shares.end() - 1)
     return fmt::format("{} of it is work.", FormatPercent(work.share));
+  if (lost->limit == analysis::JobLimit::kDelivery && f.limit == analysis::JobLimit::kTrainers) {
+    return fmt::format("{} of it is work; most of the rest waits until ranks take more.",
+                       FormatPercent(work.share));
+  }
   return fmt::format("{} of it is work; most of the rest goes to {}.", FormatPercent(work.share),
                      analysis::JobLimitName(lost->limit));
 }
