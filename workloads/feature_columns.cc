@@ -113,7 +113,7 @@ void FeatureColumns::StartPartition(const SessionRows& partition, Owed* owed) {
   correction_.present_below = below;
   owed->rows += feature_.coverage * all_rows - present;
   if (feature_.kind == FeatureKind::kDense) return;
-  std::erase_if(segments, [below](const Segment& s) { return s.value_key >> 52 >= below; });
+  std::erase_if(segments, [limit = below](const Segment& s) { return s.value_key >> 52 >= limit; });
   CorrectLengths(segments, present, owed);
   owed->ids -=
       (feature_.mean_length - tables_->mean_length) * (present - feature_.coverage * all_rows);

@@ -200,7 +200,7 @@ TOML
   [ "$(id -u)" -eq 0 ] || skip "mounting a small file system needs root"
   mkdir small
   unshare -m true 2> /dev/null || skip "unshare -m is not allowed here"
-  run timeout 900 unshare -m sh -c 'mount -t tmpfs -o size=300k tmpfs small || exit 99
+  run timeout 900 unshare -m sh -c 'mount -t tmpfs -o size=400k tmpfs small || exit 99
     exec "$0" profile --level 1 --db small/x.db -- touch ran' "$HEADRACE"
   [ "$status" -ne 99 ] || skip "mounting is not allowed here"
   [ "$status" -eq 7 ]
