@@ -189,7 +189,7 @@ HR_COMMAND(
        options->command_line = &command_line;
        command_line
            .AddOption("--fleet", options->fleet,
-                      "Report this job of the preprocessing service, of --db or "
+                      "Report this job of the preprocessing service, of the database or "
                       "headrace-fleet.db; or the newest job of a fleet file")
            ->TypeName("JOB")
            ->Check(NotEmpty());

@@ -435,6 +435,7 @@ void AddJobOptions(CommandLine* command_line, ServiceOptions* options, bool is_r
   command_line
       ->AddOption("--fleet", options->fleet,
                   "Keep in this file what the job's processes measure, for report --fleet")
+      ->TypeName("FILE")
       ->ShowDefault();
   command_line->AddFlag("--no-fleet", options->no_fleet, "Keep nothing of what they measure");
   AddListenOptions(command_line, &options->place);
