@@ -1,34 +1,17 @@
 #!/usr/bin/env bats
 # What the processes of a job measure, kept by its dispatcher: headrace report --fleet, and the fleet file.
 
+load service_helpers
+
 setup_file() {
   cd "$BATS_FILE_TMPDIR"
   "$HEADRACE" generate rm3 -o t --rows 2000 --features 0.02 --stripe-rows 256 > /dev/null 2>&1
 }
 
-setup() {
-  cd "$BATS_FILE_TMPDIR"
-  DIR=$BATS_TEST_TMPDIR
-  JOB=$DIR/job
-  FLEET=$DIR/f.db
-}
-
-teardown() {
-  [ -z "$STARTED" ] || kill -9 $STARTED 2> /dev/null || true
-}
-
-start() {
-  local name=$1
-  shift
-  "$HEADRACE" "$@" > "$DIR/$name.out" 2> "$DIR/$name.err" < /dev/null 3>&- &
-  eval "$name=$!"
-  STARTED="$STARTED $!"
-}
-
-of_fleet() { "$HEADRACE" query --db "$FLEET" --format csv "$1" | tail -n +2; }
+of_fleet() { "$HEADRACE" query --db "$DIR/f.db" --format csv "$1" | tail -n +2; }
 
 @test "a job is reported in every format, and its members are runs" {
-  start up service up t/pipeline.toml --job "$JOB" --ranks 2 --workers 2 --set pipeline.batch_rows=50 --fleet "$FLEET"
+  start up service up t/pipeline.toml --job "$JOB" --ranks 2 --workers 2 --set pipeline.batch_rows=50 --fleet "$DIR/f.db"
   # 20 steps each: long enough to be judged.
   start zero consume "service:$JOB" --rank 0/2 --step-time 320ms
   start one consume "service:$JOB" --rank 1/2 --step-time 320ms
@@ -39,19 +22,19 @@ of_fleet() { "$HEADRACE" query --db "$FLEET" --format csv "$1" | tail -n +2; }
   [ "$(of_fleet "SELECT COUNT(*) FROM member_summary WHERE role = 'rank' AND has_ended = 1")" = 2 ]
   # What the ranks took is all rows, once.
   [ "$(of_fleet "SELECT SUM(rows_count) FROM step_summary JOIN member_summary USING (run_id) WHERE role = 'rank'")" = 2000 ]
-  run "$HEADRACE" report --fleet "$FLEET"
+  run "$HEADRACE" report --fleet "$DIR/f.db"
   [ "$status" -eq 0 ]
   [[ "$output" == *" limit "* ]]
-  [[ "$output" == *"report --fleet $JOB --db $FLEET --full"* ]]
-  "$HEADRACE" report --fleet "$JOB" --db "$FLEET" --json | jq -e '.schema == "headrace.job/1" and (.ranks | length) == 2 and .verdict.decided'
-  "$HEADRACE" report --fleet "$FLEET" --full | grep -q "What happened"
-  "$HEADRACE" report --fleet "$FLEET" --format md | grep -q "Where the workers' time goes"
-  "$HEADRACE" report --fleet "$FLEET" --format html | grep -q "<html"
-  "$HEADRACE" runs --db "$FLEET" | grep -q "rank-1"
+  [[ "$output" == *"report --fleet $JOB --db $DIR/f.db --full"* ]]
+  "$HEADRACE" report --fleet "$JOB" --db "$DIR/f.db" --json | jq -e '.schema == "headrace.job/1" and (.ranks | length) == 2 and .verdict.decided'
+  "$HEADRACE" report --fleet "$DIR/f.db" --full | grep -q "What happened"
+  "$HEADRACE" report --fleet "$DIR/f.db" --format md | grep -q "Where the workers' time goes"
+  "$HEADRACE" report --fleet "$DIR/f.db" --format html | grep -q "<html"
+  "$HEADRACE" runs --db "$DIR/f.db" | grep -q "rank-1"
 }
 
 @test "a dispatcher that is killed and started again counts nothing twice" {
-  start first service dispatcher t/pipeline.toml --job "$JOB" --set pipeline.batch_rows=20 --fleet "$FLEET"
+  start first service dispatcher t/pipeline.toml --job "$JOB" --set pipeline.batch_rows=20 --fleet "$DIR/f.db"
   start worker service worker "$JOB"
   start rank consume "service:$JOB" --step-time 40ms
   for _ in $(seq 600); do
@@ -59,7 +42,7 @@ of_fleet() { "$HEADRACE" query --db "$FLEET" --format csv "$1" | tail -n +2; }
     sleep 0.05
   done
   kill -9 "$first"
-  start second service dispatcher t/pipeline.toml --job "$JOB" --set pipeline.batch_rows=20 --fleet "$FLEET"
+  start second service dispatcher t/pipeline.toml --job "$JOB" --set pipeline.batch_rows=20 --fleet "$DIR/f.db"
   wait "$rank"
   wait "$second"
   [ "$(of_fleet "SELECT COUNT(*), state FROM job_summary")" = "1,complete" ]

@@ -1,39 +1,12 @@
 #!/usr/bin/env bats
 # The preprocessing service over TCP and TLS, jobs that are submitted, rows in the table's order, workers that are asked to leave.
 
+load service_helpers
+
 setup_file() {
   cd "$BATS_FILE_TMPDIR"
   "$HEADRACE" generate rm3 -o t --rows 2000 --features 0.02 --stripe-rows 256 > /dev/null 2>&1
   "$HEADRACE" run t/pipeline.toml --no-record --checksum --json --set consumer.step=0 --set pipeline.order=file > want
-}
-
-setup() {
-  cd "$BATS_FILE_TMPDIR"
-  DIR=$BATS_TEST_TMPDIR
-  JOB=$DIR/job
-  unset HEADRACE_TOKEN HEADRACE_TOKEN_FILE
-}
-
-teardown() {
-  [ -z "$STARTED" ] || kill -9 $STARTED 2> /dev/null || true
-}
-
-# In the background; output in NAME.out and NAME.err.
-start() {
-  local name=$1
-  shift
-  "$HEADRACE" "$@" > "$DIR/$name.out" 2> "$DIR/$name.err" < /dev/null 3>&- &
-  eval "$name=$!"
-  STARTED="$STARTED $!"
-}
-
-until_true() {
-  for _ in $(seq 600); do
-    if eval "$1"; then return 0; fi
-    sleep 0.05
-  done
-  echo "never: $1"
-  return 1
 }
 
 rows() { jq -cS '.checksum | [.rows_count, .multiset]' "$1"; }
