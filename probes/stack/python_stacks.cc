@@ -109,7 +109,7 @@ std::string FirstLine(const std::string& text) {
 
 Availability PythonStacks::Check(const Host& host, const std::string& program) {
   if (!host.is_this_machine())
-    return Availability::Unavailable("no /proc of a running machine", "");
+    return Availability::Unavailable("no /proc of a running machine", kFix);
   const ProgramPath found = FindProgram(program);
   if (found.error != 0) {
     return Availability::Unavailable(
