@@ -43,9 +43,12 @@ CASES = {
     "hf_map": (r"workers.*getitem|CPU cores", r"worker|CPU cores", None),
     "hf_stream": (r"workers.*next|CPU cores", r"worker|CPU cores", None),
     "wds_tar": (r"workers.*next|CPU cores", r"worker|CPU cores", r"num_workers 1 -> (2|3|4)\b"),
-    "tf_map": (None, r"one thread|tf.data", None),
-    "keras_fit": (None, r"the trainer|the consumer", None),
-    "ray_map": (None, r"ray::|MapWorker|CPU", None),
+    "tf_map": (r"own thread|tf\.data prefetch.*map", r"one thread|tf.data", r"num_parallel_calls(=| 1 -> )(2|3)"),
+    "tf_sleep": (r"tf\.data map.*map", None, r"num_parallel_calls 2 -> ([6-9]|1\d)"),
+    "keras_fit": (r"the trainer", r"the trainer|the consumer", None),
+    "keras_wait": (r"tf\.data map.*map|CPU cores", None, r"num_parallel_calls 1 -> (2|3)"),
+    "ray_map": (r"MapBatches\(Decode\)|CPU cores", r"ray::|MapWorker|CPU", None),
+    "ray_trainer": (r"the trainer", None, None),
     "pool_store": (r"Pool", r"timer", r"Pool processes 2 -> [3-9]"),
     "executor_cpu": (r"ProcessPoolExecutor|CPU cores", r"process(es)? python", r"max_workers 1 -> [2-9]"),
     "executor_store": (r"ThreadPoolExecutor", r"network", None),
@@ -56,7 +59,8 @@ CASES = {
 
 # Modules beside torch that a program imports.
 NEEDS = {"lightning_fit": "lightning", "accelerate_none": "accelerate", "hf_map": "datasets", "hf_stream": "datasets",
-         "wds_tar": "webdataset", "tf_map": "tensorflow", "keras_fit": "tensorflow", "ray_map": "ray.data"}
+         "wds_tar": "webdataset", "tf_map": "tensorflow", "keras_fit": "tensorflow", "tf_sleep": "tensorflow", "keras_wait": "tensorflow",
+         "ray_map": "ray.data", "ray_trainer": "ray.data"}
 
 
 def rate_of(output):
