@@ -37,7 +37,7 @@ namespace {
 constexpr int kThreads = 4, kOperators = 6;
 constexpr size_t kFileBytes = 32 << 20;
 
-struct Collected final : Sink {
+struct CollectedIo final : Sink {
   std::map<std::pair<std::string, Labels>, double> values;
   std::map<std::string, int64_t> lost;
   void Add(const Measurement& m) override {
@@ -152,8 +152,8 @@ class BpfIo : public testing::Test {
     return true;
   }
 
-  Collected Read() {
-    Collected sink;
+  CollectedIo Read() {
+    CollectedIo sink;
     probe_->Read(sink);
     return sink;
   }
@@ -210,7 +210,7 @@ TEST_F(BpfIo, BlockRequestsReachTheOperatorThatReads) {
     bytes[op] += static_cast<int64_t>(size);
     return 1;
   });
-  const Collected seen = Read();
+  const CollectedIo seen = Read();
   for (size_t i = 0; i < kOperators; i++) {
     // The file system may cut a read at the end of an extent, or read an extent's map.
     const double room = std::max(2.0, 0.001 * static_cast<double>(requests[i]));
@@ -319,7 +319,7 @@ TEST_F(BpfIo, ReadCallsAreExactByOperator) {
     EXPECT_GT(n, 0);
     return n;
   });
-  const Collected seen = Read();
+  const CollectedIo seen = Read();
   int64_t misattributed = 0, device_calls = 0, cache_calls = 0;
   for (size_t i = 0; i < kOperators; i++) {
     misattributed += std::abs(seen.Sum("file_read_bytes", operators_[i]) - bytes[i]);
@@ -351,7 +351,7 @@ TEST_F(BpfIo, WhatEntersThePageCacheReachesTheOperator) {
     touched[op][page] = true;
     return pread(fd_, Buffer(), 4096, static_cast<off_t>((op << 20) + page * 4096));
   });
-  const Collected seen = Read();
+  const CollectedIo seen = Read();
   for (size_t i = 0; i < kOperators; i++) {
     int64_t pages = 0;
     for (const auto& page : touched[i]) pages += page;
@@ -373,13 +373,13 @@ TEST_F(BpfIo, ReadAheadThatNobodyReadsIsSeenWhenItIsDropped) {
     hr_leave();
     hr_thread_end();
   }).join();
-  const Collected before = Read();
+  const CollectedIo before = Read();
   const int64_t added = before.Sum("page_cache_added_bytes", operators_[0]);
   EXPECT_GE(added, 1 << 18);
   EXPECT_EQ(before.values.count({"readahead_unused_bytes", {}}), 0u);  // not known yet: not 0
   posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
   close(fd);
-  const Collected seen = Read();
+  const CollectedIo seen = Read();
   const int64_t dropped = seen.Sum("page_cache_dropped_bytes", operators_[0]);
   const int64_t unused = seen.Sum("readahead_unused_bytes", operators_[0]);
   EXPECT_GT(dropped, added / 2);  // the kernel may keep pages that are in its hands
@@ -454,7 +454,7 @@ TEST_F(BpfIo, IoUringReadsReachTheOperatorThatSubmits) {
     ++count[op];
     return n;
   });
-  const Collected seen = Read();
+  const CollectedIo seen = Read();
   for (size_t i = 0; i < kOperators; i++) {
     EXPECT_EQ(seen.Sum("io_uring_submitted_count", operators_[i], "read"), count[i]);
     EXPECT_EQ(seen.Sum("io_uring_completed_count", operators_[i], "read"), count[i]);
@@ -548,7 +548,7 @@ TEST_P(BpfSockets, BytesAreExactBySocketAndOperator) {
     by_socket[static_cast<size_t>(thread)] += static_cast<int64_t>(size);
     return static_cast<int64_t>(size);
   });
-  const Collected seen = Read();
+  const CollectedIo seen = Read();
   for (size_t i = 0; i < kOperators; i++) {
     EXPECT_EQ(seen.Sum("socket_received_bytes", operators_[i]), bytes[i]);
     EXPECT_EQ(seen.Sum("socket_sent_bytes", operators_[i]), degraded_ ? 0 : bytes[i]);
@@ -616,7 +616,7 @@ TEST_F(BpfIo, ASlowReaderClosesItsWindow) {
   }).join();
   close(reader);
   close(writer);
-  const Collected seen = Read();
+  const CollectedIo seen = Read();
   EXPECT_EQ(seen.Sum("socket_received_bytes", operators_[3]), sent);
   EXPECT_GT(seen.Sum("tcp_receive_window_stalls_count", operators_[3]), 0);
 }
@@ -649,7 +649,7 @@ TEST_F(BpfIo, ASocketPerMessageIsNotARowPerMessage) {
     for (const int fd : {tcp[0], unix[0]}) ASSERT_EQ(send(fd, "xyz", 3, 0), 3);
     for (const int fd : {tcp[0], tcp[1], unix[0], unix[1]}) close(fd);
   }
-  const Collected seen = Read();
+  const CollectedIo seen = Read();
   std::set<std::string> subjects;
   double sent = 0;
   for (const auto& [key, value] : seen.values) {
@@ -679,7 +679,7 @@ TEST_F(BpfIo, EveryFaultIsCountedOrCountedAsLost) {
     munmap(memory, size);
     return static_cast<int64_t>(size / 4096);
   });
-  const Collected seen = Read();
+  const CollectedIo seen = Read();
   int64_t happened = 0;
   for (const int64_t count : pages) happened += count;
   const int64_t lost = seen.lost.at("fault: faults") + seen.lost.at("fault: threads");
@@ -701,7 +701,7 @@ TEST_F(BpfIo, PageFaultsReachTheOperatorThatTouches) {
     munmap(memory, size);
     return static_cast<int64_t>(size / 4096);
   });
-  const Collected seen = Read();
+  const CollectedIo seen = Read();
   for (size_t i = 0; i < kOperators; i++) {
     const auto all = static_cast<double>(seen.Sum("page_faults_count", operators_[i]));
     // The test's own code and stacks fault a little too.
@@ -772,7 +772,7 @@ TEST_F(BpfIo, ConnectionsBelongToTheOperatorThatOpensThem) {
   const int64_t took = MonotonicNs() - begin;
   close(listener);
   close(holder);
-  const Collected seen = Read();
+  const CollectedIo seen = Read();
   EXPECT_EQ(seen.Sum("tcp_connects_count", operators_[1], "established"), kOpened);
   EXPECT_EQ(seen.Sum("tcp_connects_count", operators_[1], "failed"), 0);
   EXPECT_EQ(seen.Sum("tcp_connects_count", operators_[2], "failed"), kRefused);

@@ -111,7 +111,7 @@ TEST(Links, ReadsAFixture) {
   std::filesystem::remove_all(root);
 }
 
-struct Gathered : Sink {
+struct GatheredLinks : Sink {
   std::vector<std::pair<Labels, double>> links;
   void Add(const Measurement& m) override {
     if (m.metric == "link_count") links.push_back({m.labels, m.value});
@@ -149,7 +149,7 @@ TEST(Links, SeesRealChannelsToAChild) {
   const auto probe = entry->make();
   ASSERT_TRUE(probe->Start(host, target).usable());
   // The child closes its copies at its own pace.
-  Gathered seen;
+  GatheredLinks seen;
   for (int i = 0; i < 200; ++i) {
     seen.links.clear();
     probe->Read(seen);

@@ -32,7 +32,7 @@
 namespace headrace::probes::perf {
 namespace {
 
-struct Collected final : Sink {
+struct CollectedCounters final : Sink {
   std::map<std::pair<std::string, Labels>, double> values;
   std::map<std::pair<std::string, Labels>, double> ratios;
   std::map<std::string, int64_t> lost;
@@ -92,13 +92,13 @@ TEST(TaskClock, AgreesWithTheProcessClockAcrossThreadsAndForks) {
   }
   target.pids = {getpid(), child};
   {
-    Collected first;
+    CollectedCounters first;
     probe.Read(first);
   }
   ASSERT_EQ(write(pipe_fds[1], "x", 1), 1);
   int status;
   waitpid(child, &status, 0);
-  Collected seen;
+  CollectedCounters seen;
   const int64_t spent = CpuNs(CLOCK_PROCESS_CPUTIME_ID) - before;
   probe.Read(seen);
   EXPECT_NEAR(seen.Sum("task_clock_ns", {}, getpid()), static_cast<double>(spent),
@@ -186,7 +186,7 @@ TEST(HardwareCounters, CountAProcessGroupsInTurns) {
   // The two groups take turns: one counts in the even windows, the other in the odd ones. What a
   // group counted stands for its window and the one before, as long as the machine made them.
   std::array<double, 2> expected = {}, counted_ns = {}, unsettled_ns = {};
-  Collected seen;
+  CollectedCounters seen;
   for (size_t window = 0; window < 8; ++window) {
     int64_t touched = 0;
     std::thread([&] {
@@ -196,7 +196,7 @@ TEST(HardwareCounters, CountAProcessGroupsInTurns) {
       }
     }).join();
     const double ran_before = seen.Sum("cycles_count");
-    seen = Collected();
+    seen = CollectedCounters();
     probe.Read(seen);
     const double ran_ns = seen.Sum("cycles_count") - ran_before;
     for (double& ns : unsettled_ns) ns += ran_ns;
@@ -269,8 +269,8 @@ class Operators : public testing::Test {
     EXPECT_TRUE(available_.usable() || !bpf::CheckBpf(host_).usable()) << available_.reason;
     return available_.usable();
   }
-  Collected Read() {
-    Collected sink;
+  CollectedCounters Read() {
+    CollectedCounters sink;
     probe_->Read(sink);
     return sink;
   }
@@ -308,7 +308,7 @@ TEST_F(Operators, ShareAThreadsCountsAsItsOwnClockSaysTheyDid) {
   };
   const double stolen_before = StolenNs();
   std::thread one(work), two(work);
-  Collected seen;
+  CollectedCounters seen;
   for (int i = 0; i < 6; ++i) {
     SleepUntilNs(MonotonicNs() + 100'000'000);
     seen = Read();
@@ -354,7 +354,7 @@ TEST_F(Operators, TheProcessProbeStandsAside) {
   const Availability answer = process.Start(host_, target_);
   EXPECT_TRUE(answer.usable());
   EXPECT_THAT(answer.reason, testing::HasSubstr("counters by operator"));
-  Collected nothing;
+  CollectedCounters nothing;
   process.Read(nothing);
   EXPECT_TRUE(nothing.values.empty());
 }
@@ -389,7 +389,7 @@ TEST(NoCounters, AreUnavailableWithAReasonAndPrintNothing) {
   EXPECT_EQ(answer.state, Availability::State::kUnavailable);
   EXPECT_THAT(answer.reason, testing::HasSubstr("No such file or directory: QEMU shows"));
   EXPECT_NE(answer.fix, "");
-  Collected sink;
+  CollectedCounters sink;
   probe.Read(sink);
   probe.Stop();
   EXPECT_TRUE(sink.values.empty());

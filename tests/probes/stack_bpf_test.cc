@@ -7,22 +7,12 @@
 namespace headrace::probes::stack {
 namespace {
 
-Target TargetOf(const TargetProcess& process) {
-  Target target;
-  target.root_pid = process.pid();
-  target.pids = {process.pid()};
+Target AccountedTargetOf(const TargetProcess& process) {
+  Target target = TargetOf(process);
   if (const uint64_t address = bpf::FindSegmentAddress(Host(), process.pid())) {
     target.accounts = {{process.pid(), address}};
   }
   return target;
-}
-
-void ReadUntil(Probe& probe, RecordingSink& sink, int64_t samples) {
-  const int64_t end = MonotonicNs() + 10'000'000'000;
-  while (sink.Samples() < samples && MonotonicNs() < end) {
-    usleep(50'000);
-    probe.Read(sink);
-  }
 }
 
 class CpuStacksOf : public testing::TestWithParam<const char*> {};
@@ -33,7 +23,7 @@ TEST_P(CpuStacksOf, OperatorsHaveTheirSharesAndTheirFunctions) {
   if (!found.usable()) GTEST_SKIP() << found.reason;
   TargetProcess process("spin", GetParam());
   ASSERT_TRUE(process.ready());
-  const Target target = TargetOf(process);
+  const Target target = AccountedTargetOf(process);
   ASSERT_EQ(target.accounts.size(), 1u);
   CpuStacks probe(999);
   const Availability started = probe.Start(host, target);
@@ -69,7 +59,7 @@ TEST(OffCpuStacks, FindsWhereThreadsSleepAndWaitForLocks) {
   if (!found.usable()) GTEST_SKIP() << found.reason;
   TargetProcess process("sleep");
   ASSERT_TRUE(process.ready());
-  const Target target = TargetOf(process);
+  const Target target = AccountedTargetOf(process);
   OffCpuStacks probe;
   ASSERT_TRUE(probe.Start(host, target).usable());
   const int64_t begin = MonotonicNs();
@@ -105,7 +95,7 @@ TEST(CpuStacks, WhatTinyMapsLoseIsCounted) {
   if (!CpuStacks::Check(host).usable()) GTEST_SKIP() << CpuStacks::Check(host).reason;
   TargetProcess process("spin");
   ASSERT_TRUE(process.ready());
-  const Target target = TargetOf(process);
+  const Target target = AccountedTargetOf(process);
   StackProgramOptions options;
   options.max_stacks = 2;
   options.max_counts = 2;

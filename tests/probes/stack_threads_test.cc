@@ -8,22 +8,6 @@
 namespace headrace::probes::stack {
 namespace {
 
-// Reads until `samples` were taken, 10 s have passed.
-void ReadUntil(Probe& probe, RecordingSink& sink, int64_t samples) {
-  const int64_t end = MonotonicNs() + 10'000'000'000;
-  while (sink.Samples() < samples && MonotonicNs() < end) {
-    usleep(50'000);
-    probe.Read(sink);
-  }
-}
-
-Target TargetOf(const TargetProcess& process) {
-  Target target;
-  target.root_pid = process.pid();
-  target.pids = {process.pid()};
-  return target;
-}
-
 class ThreadStacksOf : public testing::TestWithParam<const char*> {};
 
 TEST_P(ThreadStacksOf, KnownProgramHasKnownShares) {

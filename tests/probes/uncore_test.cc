@@ -61,7 +61,7 @@ struct Figure {
   std::optional<Source> source;
   std::optional<double> running_ratio;
 };
-struct Collected : Sink {
+struct CollectedUncore : Sink {
   void Add(const Measurement& m) override {
     EXPECT_NE(FindMetric(m.metric), nullptr) << m.metric;
     EXPECT_TRUE(std::isfinite(m.value));
@@ -88,8 +88,8 @@ struct Collected : Sink {
 };
 
 template <typename T>
-Collected ReadOf(T& probe) {
-  Collected collected;
+CollectedUncore ReadOf(T& probe) {
+  CollectedUncore collected;
   probe.Read(collected);
   return collected;
 }
@@ -381,7 +381,7 @@ TEST(MemoryBandwidth, GraniteRapidsCountsHalfChannels) {
   MemoryBandwidthProbe probe(&backend);
   const Host host = copy.host();
   ASSERT_EQ(probe.Start(host, {}).state, Availability::State::kOk);
-  const Collected found = ReadOf(probe);
+  const CollectedUncore found = ReadOf(probe);
   EXPECT_DOUBLE_EQ(found.Value("memory_read_bytes socket 0 by memory controllers"), 3 * 64);
   EXPECT_DOUBLE_EQ(found.Value("memory_write_bytes socket 0 by memory controllers"), 12 * 64);
 }
@@ -420,7 +420,7 @@ TEST(MemoryBandwidth, SumsTheControllersOfEachSocket) {
   EXPECT_EQ(found.state, Availability::State::kOk) << found.reason;
   EXPECT_THAT(found.reason, testing::HasSubstr("memory controllers, 4 units"));
   EXPECT_EQ(backend.num_open(), 8u);
-  const Collected first = ReadOf(probe);
+  const CollectedUncore first = ReadOf(probe);
   EXPECT_THAT(first.Names(),
               testing::ElementsAre("memory_read_bytes socket 0 by memory controllers",
                                    "memory_read_bytes socket 1 by memory controllers",
@@ -431,7 +431,7 @@ TEST(MemoryBandwidth, SumsTheControllersOfEachSocket) {
   const Figure& figure = first.figures.begin()->second;
   EXPECT_EQ(figure.source, Source::kCounter);
   EXPECT_EQ(figure.running_ratio, 1.0);
-  const Collected second = ReadOf(probe);
+  const CollectedUncore second = ReadOf(probe);
   EXPECT_DOUBLE_EQ(second.Value("memory_read_bytes socket 0 by memory controllers"), 105000 * 64);
   EXPECT_TRUE(second.losses.empty());
   probe.Stop();
@@ -454,7 +454,7 @@ TEST(MemoryBandwidth, FabricCountsInTurns) {
   ASSERT_EQ(probe.Start(host, {}).state, Availability::State::kOk);
   EXPECT_THAT(ReadOf(probe).Names(), testing::IsEmpty())
       << "half a socket's bytes are not its bytes";
-  const Collected second = ReadOf(probe);
+  const CollectedUncore second = ReadOf(probe);
   EXPECT_THAT(second.Names(), testing::ElementsAre("memory_bytes socket 0 by data fabric",
                                                    "memory_bytes socket 1 by data fabric"));
   EXPECT_DOUBLE_EQ(second.Value("memory_bytes socket 0 by data fabric"), (400 + 800) * 64);
@@ -472,7 +472,7 @@ TEST(MemoryBandwidth, AUnitThatFailsTakesItsSocketAlong) {
   MemoryBandwidthProbe probe(&backend);
   ASSERT_TRUE(probe.Start(host, {}).usable());
   EXPECT_EQ(ReadOf(probe).figures.size(), 4u);
-  const Collected second = ReadOf(probe);
+  const CollectedUncore second = ReadOf(probe);
   EXPECT_TRUE(second.figures.empty());
   EXPECT_EQ(second.losses.at("memory bandwidth: units that stopped counting"), 2);
 }
@@ -504,7 +504,7 @@ TEST(MemoryBandwidth, FallsDownTheLadder) {
     const Availability found = probe.Start(zen4, {});
     EXPECT_EQ(found.state, Availability::State::kDegraded);
     EXPECT_THAT(found.reason, testing::HasSubstr("LLC misses (an estimate)"));
-    const Collected read = ReadOf(probe);
+    const CollectedUncore read = ReadOf(probe);
     EXPECT_DOUBLE_EQ(read.Value("memory_bytes socket 0 by LLC misses"), 2 * 1000 * 64);
     EXPECT_EQ(read.figures.begin()->second.source, Source::kEstimate);
     EXPECT_FALSE(cores.requests().back().uncore);
@@ -527,7 +527,7 @@ TEST(MemoryBandwidth, FallsDownTheLadder) {
     const Host n1 = Machine("neoverse_n1");
     const Availability found = probe.Start(n1, {});
     EXPECT_EQ(found.state, Availability::State::kDegraded);
-    const Collected read = ReadOf(probe);
+    const CollectedUncore read = ReadOf(probe);
     EXPECT_DOUBLE_EQ(read.Value("memory_bytes socket 0 by SoC fabric"), 50 * 64);
     EXPECT_EQ(read.figures.begin()->second.source, Source::kEstimate);
   }
@@ -540,7 +540,7 @@ TEST(MemoryBandwidth, ByResctrl) {
   const Availability found = probe.Start(host, {});
   EXPECT_EQ(found.state, Availability::State::kOk) << found.reason;
   EXPECT_THAT(found.reason, testing::HasSubstr("resctrl"));
-  const Collected first = ReadOf(probe);
+  const CollectedUncore first = ReadOf(probe);
   EXPECT_THAT(first.Names(), testing::ElementsAre("memory_bytes cache 0 by resctrl",
                                                   "memory_bytes cache 1 by resctrl"));
   EXPECT_EQ(first.Value("memory_bytes cache 0 by resctrl"), 0) << "nothing moved since the start";
@@ -579,7 +579,7 @@ TEST(EnergyCounters, JoulesByPackage) {
   EnergyCountersProbe probe(&backend);
   const Availability found = probe.Start(host, {});
   EXPECT_EQ(found.state, Availability::State::kOk) << found.reason;
-  const Collected first = ReadOf(probe);
+  const CollectedUncore first = ReadOf(probe);
   EXPECT_THAT(first.Names(),
               testing::ElementsAre("energy_joules package-0", "energy_joules package-0 dram",
                                    "energy_joules package-1", "energy_joules package-1 dram"));

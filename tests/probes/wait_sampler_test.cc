@@ -76,7 +76,7 @@ TEST(WaitSampler, KnowsStoppedThreads) {
   }
 }
 
-struct Gathered : Sink {
+struct GatheredWaits : Sink {
   std::map<std::tuple<std::string, std::string, std::string>, double> values;
   void Add(const Measurement& m) override {
     values[{std::string(m.metric), m.labels.thread, m.labels.cause}] = m.value;
@@ -118,7 +118,7 @@ TEST(WaitSampler, FindsWhatRealThreadsWaitFor) {
       if (done) break;
     }
   });
-  Gathered seen;
+  GatheredWaits seen;
   for (int i = 0; i < 12; ++i) {
     usleep(30'000);
     probe->Read(seen);
@@ -157,7 +157,7 @@ TEST(WaitSampler, AStoppedProcessWaitsForNothing) {
   const Target target{.root_pid = child, .pids = {child}, .accounts = {}};
   const auto probe = Registry<ProbeInfo>::Global().Find("waits by sampling")->make();
   const Availability said = probe->Start(host, target);
-  Gathered seen;
+  GatheredWaits seen;
   for (int i = 0; said.usable() && i < 4; ++i) {
     usleep(30'000);
     probe->Read(seen);

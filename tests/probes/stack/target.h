@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "probes/probe.h"
 
 namespace headrace::probes::stack {
@@ -108,5 +109,21 @@ struct RecordingSink : Sink {
     return text;
   }
 };
+
+inline Target TargetOf(const TargetProcess& process) {
+  Target target;
+  target.root_pid = process.pid();
+  target.pids = {process.pid()};
+  return target;
+}
+
+// Reads until `samples` were taken, for ten seconds at most.
+inline void ReadUntil(Probe& probe, RecordingSink& sink, int64_t samples) {
+  const int64_t end = MonotonicNs() + 10'000'000'000;
+  while (sink.Samples() < samples && MonotonicNs() < end) {
+    usleep(50'000);
+    probe.Read(sink);
+  }
+}
 
 }  // namespace headrace::probes::stack
