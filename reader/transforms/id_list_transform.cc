@@ -17,7 +17,7 @@ class IdCounts {
  public:
   // Forgets all ids; room for `ids` different ones.
   void Reset(size_t ids) {
-    const size_t wanted = std::bit_ceil(2 * ids + 2);
+    const size_t wanted = std::max(kLeastSlots, std::bit_ceil(2 * ids + 2));
     if (slots_.size() < wanted) {
       slots_.assign(wanted, Slot{});
       stamp_ = 0;
@@ -41,7 +41,28 @@ class IdCounts {
     return slot.count;
   }
 
+  // Whether `id` is new; from now on it is known. Of this and operator[] only one is called between
+  // two Resets.
+  bool Add(int64_t id) {
+    const size_t mask = slots_.size() - 1;
+    size_t place = (static_cast<uint64_t>(id) * 0x9e3779b97f4a7c15u) >> shift_;
+    Slot* slot = &slots_[place];
+    // Whether an id is new is as good as random, and so is whether its slot had it in another list:
+    // only a slot that another id of this list has may cost a branch.
+    while (((slot->stamp ^ stamp_) | static_cast<uint32_t>(slot->id == id)) == 0) {
+      place = (place + 1) & mask;
+      slot = &slots_[place];
+    }
+    const bool is_new = slot->stamp != stamp_;
+    slot->id = id;
+    slot->stamp = stamp_;
+    return is_new;
+  }
+
  private:
+  // So many that ids of usual lists seldom meet, and few enough for the nearest cache.
+  static constexpr size_t kLeastSlots = 1024;
+
   struct Slot {
     int64_t id = 0;
     uint32_t stamp = 0, count = 0;
@@ -185,17 +206,34 @@ struct IdListTransform final : ListTransform {
 
   int64_t* Unite(std::span<const int64_t> a, std::span<const int64_t> b, IdCounts* counts,
                  int64_t* place) const {
+    if (!multiset) return AppendNew(b, counts, AppendNew(a, counts, place));
     for (const int64_t id : a) {
-      const bool is_new = (*counts)[id]++ == 0;
-      *place = id;
-      place += multiset || is_new;
+      ++(*counts)[id];
+      *place++ = id;
     }
     for (const int64_t id : b) {
       uint32_t& count = (*counts)[id];
       *place = id;
       place += count == 0;
-      // As a multiset an id of `b` meets one of `a`; as a set it stays known.
-      count = multiset ? count - (count > 0) : 1;
+      count -= count > 0;  // it meets one of `a`
+    }
+    return place;
+  }
+
+  // Appends the ids that `known` does not have yet. Where one goes hangs on all before it, and the
+  // look-ups would wait for that; so they come first.
+  static int64_t* AppendNew(std::span<const int64_t> ids, IdCounts* known, int64_t* place) {
+    while (!ids.empty()) {
+      const auto some = ids.first(std::min<size_t>(64, ids.size()));
+      uint64_t is_new = 0;
+      for (size_t i = 0; i < some.size(); ++i)
+        is_new |= static_cast<uint64_t>(known->Add(some[i])) << i;
+      for (const int64_t id : some) {
+        *place = id;
+        place += is_new & 1;
+        is_new >>= 1;
+      }
+      ids = ids.subspan(some.size());
     }
     return place;
   }
