@@ -64,10 +64,85 @@ HR_BMI2 inline const uint8_t* DecodeOneBmi2(const uint8_t* p, int64_t* out) {
   return p + 10;
 }
 
+// Where the last value that ends in the kBytes bytes at p ends, if that is in the last 16 of them;
+// else something else: then a value has more than 10 bytes. Where the next block begins hangs on
+// this alone, and so does how soon it can be begun: the way through a vector's mask takes longer.
+template <unsigned kBytes>
+HR_BMI2 inline unsigned LastEnd(const uint8_t* p) {
+  uint64_t last, before;
+  std::memcpy(&last, p + kBytes - 8, 8);
+  std::memcpy(&before, p + kBytes - 16, 8);
+  const uint64_t open = _lzcnt_u64(~last & kHighBits) >> 3;  // 8: all of them
+  const uint64_t open_before = _lzcnt_u64(~before & kHighBits) >> 3;
+  return static_cast<unsigned>(kBytes - open - (open_before & (0 - (open >> 3))));
+}
+
+// Ten continuation bytes in a row: a value too long.
+inline bool HasTooLongValue(uint64_t continuation, uint64_t eight_in_a_row) {
+  const uint64_t two = continuation & (continuation >> 1);
+  return (eight_in_a_row & (two >> 8)) != 0;
+}
+
+// 4 * kFours one-byte values.
+template <bool kZigzag, int kFours>
+HR_BMI2 inline void WidenFours(const uint8_t* p, int64_t* out) {
+  const __m256i one = _mm256_set1_epi64x(1);
+  for (int four = 0; four < kFours; ++four) {
+    int bytes;
+    std::memcpy(&bytes, p + 4 * four, 4);
+    __m256i wide = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(bytes));
+    if (kZigzag) {
+      wide =
+          _mm256_xor_si256(_mm256_srli_epi64(wide, 1),
+                           _mm256_sub_epi64(_mm256_setzero_si256(), _mm256_and_si256(wide, one)));
+    }
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 4 * four), wide);
+  }
+}
+
+// The values that end where `terminators` has a bit, of at most 10 bytes, or 8 unless kLong.
+template <bool kZigzag, bool kLong>
+HR_BMI2 inline void ExtractValues(const uint8_t* p, uint32_t terminators, int64_t* out) {
+  for (unsigned begin = 0; terminators != 0; terminators = _blsr_u32(terminators)) {
+    const unsigned end = _tzcnt_u32(terminators) + 1, bits = 8 * (end - begin);
+    uint64_t word;
+    std::memcpy(&word, p + begin, 8);
+    uint64_t value = _pext_u64(_bzhi_u64(word, bits), kLowBits);
+    if (kLong) {
+      uint16_t rest;
+      std::memcpy(&rest, p + begin + 8, 2);
+      value |= _pext_u64(_bzhi_u64(rest, bits > 64 ? bits - 64 : 0), 0x017f) << 56;
+    }
+    *out++ = Finish<kZigzag>(value);
+    begin = end;
+  }
+}
+
 template <bool kZigzag>
 HR_BMI2 const uint8_t* DecodeBmi2(const uint8_t* p, const uint8_t* end, size_t count,
                                   int64_t* out) {
-  const __m256i one = _mm256_set1_epi64x(1);
+  while (count >= 32 && end - p >= 32) {
+    const __m256i block = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    const uint32_t terminators = ~static_cast<uint32_t>(_mm256_movemask_epi8(block));
+    if (terminators == ~uint32_t{0}) {
+      WidenFours<kZigzag, 8>(p, out);
+      out += 32, p += 32, count -= 32;
+      continue;
+    }
+    const unsigned used = LastEnd<32>(p);
+    if (used != 32 - _lzcnt_u32(terminators)) return nullptr;
+    const uint32_t continuation = _bzhi_u32(~terminators, used);
+    const uint32_t two = continuation & (continuation >> 1), four = two & (two >> 2);
+    const uint32_t eight = four & (four >> 4);
+    if (eight == 0) {
+      ExtractValues<kZigzag, false>(p, terminators, out);
+    } else {
+      if (HasTooLongValue(continuation, eight)) return nullptr;
+      ExtractValues<kZigzag, true>(p, terminators, out);
+    }
+    const auto take = static_cast<unsigned>(_mm_popcnt_u32(terminators));
+    out += take, p += used, count -= take;
+  }
   size_t i = 0;
   while (i < count) {
     // Eight one-byte values at once: the common case of small ids.
@@ -75,16 +150,7 @@ HR_BMI2 const uint8_t* DecodeBmi2(const uint8_t* p, const uint8_t* end, size_t c
       uint64_t word;
       std::memcpy(&word, p, 8);
       if ((word & kHighBits) == 0) {
-        for (int half = 0; half < 2; ++half) {
-          __m256i wide = _mm256_cvtepu8_epi64(
-              _mm_cvtsi32_si128(static_cast<int>(word >> (32 * half) & 0xffffffffu)));
-          if (kZigzag) {
-            wide = _mm256_xor_si256(
-                _mm256_srli_epi64(wide, 1),
-                _mm256_sub_epi64(_mm256_setzero_si256(), _mm256_and_si256(wide, one)));
-          }
-          _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i + 4 * half), wide);
-        }
+        WidenFours<kZigzag, 2>(p, out + i);
         i += 8;
         p += 8;
         continue;
@@ -110,6 +176,7 @@ HR_AVX512 inline __m512i FinishAvx512(__m512i value) {
 // 64 one-byte values.
 template <bool kZigzag>
 HR_AVX512 inline void WidenBytes(const uint8_t* p, int64_t* out) {
+#pragma GCC unroll 8
   for (int k = 0; k < 8; ++k) {
     const __m512i wide =
         _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8 * k)));
@@ -187,48 +254,58 @@ HR_AVX512 inline void UnpackAny(__m512i block, const uint8_t* starts, bool has_l
   _mm512_storeu_si512(out, FinishAvx512<kZigzag>(value));
 }
 
-// Ten continuation bytes in a row: a value too long.
-inline bool HasTooLongValue(uint64_t continuation, uint64_t eight_in_a_row) {
-  const uint64_t two = continuation & (continuation >> 1);
-  return (eight_in_a_row & (two >> 8)) != 0;
-}
-
+// Unpacks the `take` values that end in the first `used` bytes of `block`. False when one of them
+// is too long.
 template <bool kZigzag>
-HR_AVX512 const uint8_t* DecodeAvx512(const uint8_t* p, const uint8_t* end, size_t count,
-                                      int64_t* out) {
+HR_AVX512 inline bool UnpackBlock(__m512i block, uint64_t terminators, unsigned take, unsigned used,
+                                  int64_t* out) {
   const __m512i iota = _mm512_set_epi8(
       63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41,
       40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18,
       17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   alignas(64) uint8_t starts[64];  // of the values that end in the block
+  const uint64_t continuation = _bzhi_u64(~terminators, used);
+  const uint64_t two = continuation & (continuation >> 1), four = two & (two >> 2);
+  const uint64_t eight = four & (four >> 4);
+  if (eight != 0 && HasTooLongValue(continuation, eight)) return false;
+  _mm512_store_si512(starts, _mm512_maskz_compress_epi8((terminators << 1) | 1, iota));
+  if (four == 0) {
+    for (unsigned k = 0; k < take; k += 16) UnpackShort<kZigzag>(block, starts + k, out + k);
+  } else {
+    for (unsigned k = 0; k < take; k += 8)
+      UnpackAny<kZigzag>(block, starts + k, eight != 0, out + k);
+  }
+  return true;
+}
+
+template <bool kZigzag>
+HR_AVX512 const uint8_t* DecodeAvx512(const uint8_t* p, const uint8_t* end, size_t count,
+                                      int64_t* out) {
   while (count > 0) {
     const __m512i block = _mm512_loadu_si512(p);
     uint64_t terminators = ~_cvtmask64_u64(_mm512_movepi8_mask(block));
     const size_t room = static_cast<size_t>(end - p);
-    if (room < 64) terminators = _bzhi_u64(terminators, static_cast<unsigned>(room));
-    if (terminators == ~uint64_t{0} && count >= 64) {
-      WidenBytes<kZigzag>(p, out);
-      out += 64, p += 64, count -= 64;
-      continue;
-    }
-    unsigned take = static_cast<unsigned>(_mm_popcnt_u64(terminators));
-    if (take == 0) return nullptr;
-    if (take > count) {
-      take = static_cast<unsigned>(count);
-      terminators = _pdep_u64((uint64_t{1} << take) - 1, terminators);
-    }
-    const unsigned used = 64 - static_cast<unsigned>(_lzcnt_u64(terminators));
-    const uint64_t continuation = _bzhi_u64(~terminators, used);
-    const uint64_t two = continuation & (continuation >> 1), four = two & (two >> 2);
-    const uint64_t eight = four & (four >> 4);
-    if (eight != 0 && HasTooLongValue(continuation, eight)) return nullptr;
-    _mm512_store_si512(starts, _mm512_maskz_compress_epi8((terminators << 1) | 1, iota));
-    if (four == 0) {
-      for (unsigned k = 0; k < take; k += 16) UnpackShort<kZigzag>(block, starts + k, out + k);
+    unsigned take, used;
+    if (count >= 64 && room >= 64) {
+      if (terminators == ~uint64_t{0}) {
+        WidenBytes<kZigzag>(p, out);
+        out += 64, p += 64, count -= 64;
+        continue;
+      }
+      take = static_cast<unsigned>(_mm_popcnt_u64(terminators));
+      used = LastEnd<64>(p);
+      if (used != 64 - static_cast<unsigned>(_lzcnt_u64(terminators))) return nullptr;
     } else {
-      for (unsigned k = 0; k < take; k += 8)
-        UnpackAny<kZigzag>(block, starts + k, eight != 0, out + k);
+      if (room < 64) terminators = _bzhi_u64(terminators, static_cast<unsigned>(room));
+      take = static_cast<unsigned>(_mm_popcnt_u64(terminators));
+      if (take == 0) return nullptr;
+      if (take > count) {
+        take = static_cast<unsigned>(count);
+        terminators = _pdep_u64((uint64_t{1} << take) - 1, terminators);
+      }
+      used = 64 - static_cast<unsigned>(_lzcnt_u64(terminators));
     }
+    if (!UnpackBlock<kZigzag>(block, terminators, take, used, out)) return nullptr;
     out += take, p += used, count -= take;
   }
   return p;
