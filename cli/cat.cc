@@ -153,8 +153,8 @@ HR_COMMAND(
            ->ShowDefault();
        auto* verify =
            command_line.AddFlag("--verify", options->verify,
-                                "First hold row counts, statistics and row indexes against all "
-                                "rows; print none where they differ");
+                                "First compare row counts, statistics and row indexes with all "
+                                "rows; print none if they differ");
        command_line
            .AddFlag("--skip-bad", options->skip_bad,
                     "Leave out damaged stripes; with --no-verify only damaged columns (null) and "

@@ -46,13 +46,11 @@ int Characterize(const experiments::StudyOptions& options, const PageOutput& pag
 
 HR_COMMAND(
     "characterize",
-    {.summary = "makes the characterization study of a model on this host: its sheet of tables "
-                "beside the published ones",
+    {.summary = "studies a model on this host, and shows its figures beside the published ones",
      .examples =
          "  headrace characterize rm1 rm2 rm3                  # three published models, about 10 "
          "minutes\n"
-         "  headrace characterize rm1 --quick                  # less than a minute; wide "
-         "intervals\n"
+         "  headrace characterize rm1 --quick                  # small and short: wide intervals\n"
          "  headrace characterize TABLE --pipeline train.toml --coread jobs.jsonl   # your own\n"
          "  headrace characterize rm2 --json | jq '.workloads[0].limit'\n",
      .exit_codes =
@@ -70,8 +68,7 @@ HR_COMMAND(
            ->Default("rm1 rm2 rm3");
        command_line.Group("What is studied");
        command_line
-           .AddOption("--pipeline", options->pipeline,
-                      "Take what the model reads of your table from this file")
+           .AddOption("--pipeline", options->pipeline, "Read your table as this pipeline file says")
            ->Default("TABLE/pipeline.toml");
        command_line
            .AddOption("--coread", options->coread,

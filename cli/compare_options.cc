@@ -50,7 +50,7 @@ void AddComparedRuns(CommandLine* command_line, CompareOptions* options) {
       ->Check(InRange(uint64_t{0}, uint64_t{1} << 53))
       ->TypeName("N");
   command_line->AddFlag("--cold", options->cold,
-                        "Make the page cache forget the pipeline's own table before each run");
+                        "Drop the pipeline's own table from the page cache before each run");
   command_line
       ->AddOption("--warmup", options->warmup, "Run each side this many times first, uncounted")
       ->Check(InRange(size_t{0}, size_t{1000}))
@@ -73,7 +73,7 @@ void AddComparedPage(CommandLine* command_line, CompareOptions* options) {
       ->Group("What is compared");
   command_line
       ->AddOption("--fail-on", options->fail_on,
-                  "Exit 3 when this holds for sure, 4 when it may: 'rows_per_s<-3%'")
+                  "Exit 3 if this is certainly true, 4 if it may be: 'rows_per_s<-3%'")
       ->OneValueEach()
       ->TypeName("GATE");
   AddFormatOptions(command_line, &options->page,

@@ -190,10 +190,9 @@ HR_COMMAND(
          "  headrace consume service:train --rank 0/2 --checkpoint 0.ckpt --resume # a job's "
          "rank\n",
      .exit_codes =
-         "0 all producers came to their end, 1 a producer went away before, another "
-         "process took the rank, a dispatcher or rank did not come in time or the job was "
-         "ended, 2 usage or address taken, 5 bytes that are not a batch, "
-         "130 interrupted",
+         "0 all producers finished, 1 a producer ended early, another process took the rank, a "
+         "dispatcher or rank did not come in time or the job was ended, 2 usage or address taken, "
+         "5 bytes that are not a batch, 130 interrupted",
      .next = "headrace run PIPELINE --set delivery.to=ADDRESS",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<ConsumeOptions>();
@@ -210,8 +209,8 @@ HR_COMMAND(
                             "Take a job's batches through shared memory");
        command_line
            .AddOption("--listen", options->place.listen,
-                      "Take batches there when the job is met over a network; by default at a free "
-                      "port of the address by which the dispatcher is reached")
+                      "Over a network, take batches at this address; by default at a free port of "
+                      "the address that reaches the dispatcher")
            ->TypeName("HOST:PORT");
        AddSecretOptions(&command_line, &options->place);
        command_line
@@ -222,7 +221,7 @@ HR_COMMAND(
        CommandOption* const checkpoint =
            command_line
                .AddOption("--checkpoint", options->checkpoint.path,
-                          "Keep there which rows of the job were delivered")
+                          "Write here which rows of the job were delivered")
                ->TypeName("FILE");
        command_line
            .AddOption("--checkpoint-every", options->checkpoint.every,
@@ -244,7 +243,7 @@ HR_COMMAND(
        command_line.AddFlag("--spin", options->spin, "Burn CPU for the step instead of sleeping");
        command_line
            .AddOption("--producers", options->producers,
-                      "Wait for this many, and end when all came to their end")
+                      "Wait for this many producers, and end when all have finished")
            ->Check(InRange(1, 1024))
            ->ShowDefault();
        command_line

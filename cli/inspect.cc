@@ -80,7 +80,7 @@ HR_COMMAND(
          "  headrace inspect part-00000.dwrf --verify                         # is the metadata "
          "true?\n"
          "  headrace inspect part-00000.dwrf --json | jq '.stripes[0].flattened_maps'\n",
-     .exit_codes = "0 ok, 1 the storage failed, 2 a place that cannot be, 5 not a whole DWRF file, "
+     .exit_codes = "0 ok, 1 the storage failed, 2 an impossible place, 5 not a whole DWRF file, "
                    "or files with different columns, 6 keys that cannot be used, or access denied",
      .next = "headrace cat FILE --limit 3",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
@@ -97,7 +97,7 @@ HR_COMMAND(
                             "Print everything as JSON (headrace.inspect/1)");
        command_line.AddFlag(
            "--verify", options->verify,
-           "Hold row counts, statistics and row indexes against all rows; 5 where they "
+           "Compare row counts, statistics and row indexes with all rows; exit 5 if they "
            "differ");
        command_line.AddFlag("--streams", options->streams,
                             "List every stream instead of sums by kind");

@@ -183,7 +183,7 @@ HR_COMMAND(
          "  headrace layout table --pipeline p.toml --dedup        # how often rows repeat\n"
          "  headrace layout table --pipeline p.toml --advise       # what rewriting would give\n"
          "  headrace layout table --pipeline p.toml --json | jq .projection.by_gap\n",
-     .exit_codes = "0 ok, 1 the storage failed, 2 unknown column, a place that cannot be, or a "
+     .exit_codes = "0 ok, 1 the storage failed, 2 unknown column, an impossible place, or a "
                    "mistake in the pipeline file, 5 not a DWRF table, 6 the projection wants an "
                    "encrypted column, or access denied",
      .next = "headrace run TABLE/pipeline.toml --set source.coalesce_gap=SIZE",

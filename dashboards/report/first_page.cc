@@ -323,7 +323,7 @@ void MakeCeiling(const RunView& run, const Statements& statements, FirstPage* pa
   }
   for (const analysis::SiblingRow& sibling : run.siblings) {
     if (sibling.kind != "pipeline") continue;
-    page->lines.push_back({"fix", "read the run that it is the ceiling of:"});
+    page->lines.push_back({"fix", "this run repeats one batch; read the full run:"});
     page->lines.push_back(
         {"", fmt::format("{} report {}{}", run.program, sibling.run_id, run.database_option),
          true});

@@ -111,7 +111,7 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
     case OutsideLimit::kStorage:
       return "storage";
     case OutsideLimit::kNetwork:
-      return "the network, or what answers on it";
+      return "the network, or the server it leads to";
     case OutsideLimit::kInterpreter:
       return "the lock of Python's interpreter (GIL)";
     case OutsideLimit::kLock:
@@ -192,7 +192,7 @@ std::string Advice(const RunView& run, const Outside& seen) {
     case OutsideLimit::kConsumer: {
       if (seen.stall_ratio >= analysis::kSmallStall) {
         return fmt::format(
-            "a cheaper step of {}; its waits are bursts, which a longer queue may take away",
+            "a cheaper step of {}; its waits come in bursts, which a longer queue may remove",
             ConsumerWord(seen));
       }
       std::string text = "nothing in the loading: it keeps up";

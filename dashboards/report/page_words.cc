@@ -34,7 +34,7 @@ std::string Plural(int64_t count, const char* noun) {
 std::string BusySentence(const OtherLoad& load) {
   if (!load.used_cores) {
     return fmt::format(
-        "THE CORES ARE FULL: {} of the time a thread, of this program or another, waits for one. "
+        "THE CORES ARE FULL: threads of this program or of others wait for a core {} of the time. "
         "These figures hold for that load only.",
         FormatPercent(load.pressure_ratio.value_or(0)));
   }

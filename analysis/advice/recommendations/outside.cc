@@ -212,7 +212,7 @@ Recommendation Hardware(const Seen& seen) {
         "data on a faster device");
   }
   if (seen.limit == OutsideLimit::kNetwork) {
-    return Fires("the network, or what answers on it, limits; " + seen.MostGain(),
+    return Fires("the network, or the server it leads to, is the limit; " + seen.MostGain(),
                  "a copy of the data nearby, or a faster link");
   }
   return DoesNotFire(fmt::format("the limit is not hardware: {}", OutsideLimitName(seen.limit)));

@@ -50,8 +50,8 @@ std::string StateText(const Differential& found) {
              "to find";
     case ReadState::kMixed:
       return fmt::format(
-          "this run is compared with no warm or cold one: devices delivered {} of the "
-          "bytes it read, so it was neither",
+          "this run was neither warm nor cold, so it is not compared with such a run: devices "
+          "delivered {} of the bytes it read",
           FormatPercent(*found.device_ratio));
     default:
       return fmt::format("this run was {}: devices delivered {} of the bytes it read",

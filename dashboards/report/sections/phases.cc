@@ -36,18 +36,18 @@ void AddEdges(const Phases& phases, Section* section) {
       {"epoch_edge_lost_ratio", Quantity::Of(edges.lost_ratio, Unit::kRatio, Source::kEstimate)});
   if (!edges.separated) {
     section->sentences.push_back(
-        {"epochs", fmt::format("{} ends of epochs cost nothing that can be told from the rest: {} "
-                               "rows each [{}, {}]",
+        {"epochs", fmt::format("{} ends of epochs have no measurable cost: {} rows each [{}, {}]",
                                edges.edges, Rows(edges.lost_rows), Rows(edges.lost_interval.low),
                                Rows(edges.lost_interval.high))});
     return;
   }
   section->sentences.push_back(
       {"epochs",
-       fmt::format("each of {} ends of an epoch costs {} rows [{}, {}] against the rate between "
-                   "them, {} of the steady rows in all; no other statement counts them",
-                   edges.edges, Rows(edges.lost_rows), Rows(edges.lost_interval.low),
-                   Rows(edges.lost_interval.high), FormatPercent(edges.lost_ratio))});
+       fmt::format(
+           "each of {} ends of an epoch costs {} rows [{}, {}] relative to the rate between "
+           "them, in all {} of the steady rows; no other statement counts them",
+           edges.edges, Rows(edges.lost_rows), Rows(edges.lost_interval.low),
+           Rows(edges.lost_interval.high), FormatPercent(edges.lost_ratio))});
   section->sentences.push_back(
       {"do", fmt::format("read the next epoch's first splits before the last batches of this one "
                          "are taken: {:.0f} batches more in the queue before the trainer "

@@ -222,7 +222,7 @@ std::optional<Section> Recommendations(const analysis::RunView& run,
   if (fired == 0) {
     section.sentences.push_back(
         {"none", outside ? "nothing that can be seen from outside calls for a change"
-                         : "no recommendation is sure to gain by what this run measured"});
+                         : "no recommendation is certain to gain in this run"});
   }
   for (const Recommendation& one : all) {
     if (one.advice != Advice::kTry) continue;
