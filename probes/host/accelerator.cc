@@ -1,22 +1,28 @@
-// Accelerators through NVIDIA's management library, if its driver is installed: use, memory, power,
-// energy, temperature and PCIe copy rates. A thread of its own asks the devices, because some
-// questions take 20 ms.
+// Accelerators through NVIDIA's management library, if its driver is installed: use, who uses them,
+// memory, power, energy, temperature and PCIe copy rates. A thread of its own asks the devices,
+// because some questions take 20 ms.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <condition_variable>
+#include <csignal>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "probes/host/host_probe.h"
 #include "probes/host/nvml.h"
 
 namespace headrace::probes {
 namespace {
 
-constexpr unsigned int kMaxDevices = 64;
+constexpr unsigned int kMaxDevices = 64, kMaxGpuProcesses = 1024;
+// Shorter than the shortest sample period of NVML, 1/6 s, so that each is seen.
+constexpr int64_t kUsePeriodNs = 100'000'000;
 constexpr char kFix[] =
     "a machine with an NVIDIA accelerator and its driver (in a container: --gpus all); this is "
     "normal on a machine without a GPU";
@@ -27,7 +33,7 @@ class Accelerator : public Probe {
       : load_(std::move(load)), period_ns_(period_ns) {}
   ~Accelerator() override { Stop(); }
 
-  Availability Start(const Host& host, const Target&) override {
+  Availability Start(const Host& host, const Target& target) override {
     if (!host.is_this_machine()) {
       return Availability::Unavailable("libnvidia-ml.so.1 speaks of this machine only", kFix);
     }
@@ -35,6 +41,7 @@ class Accelerator : public Probe {
     const auto nvml = load_(&why);
     if (!nvml) return Availability::Unavailable(why, kFix);
     nvml_ = *nvml;
+    target_ = &target;
     if (const int error = nvml_.init(); error != kNvmlSuccess) {
       return Availability::Unavailable(fmt::format("nvmlInit: {}", nvml_.error_text(error)), kFix);
     }
@@ -44,7 +51,9 @@ class Accelerator : public Probe {
     for (unsigned int i = 0; error == kNvmlSuccess && i < std::min(count, kMaxDevices); i++) {
       NvmlDevice device = nullptr;
       if (nvml_.device_by_index(i, &device) != kNvmlSuccess) continue;
-      devices_.push_back({fmt::format("gpu{}", i), device, {}, {}});
+      devices_.emplace_back();
+      devices_.back().name = fmt::format("gpu{}", i);
+      devices_.back().handle = device;
     }
     if (devices_.empty()) {
       Stop();
@@ -60,8 +69,11 @@ class Accelerator : public Probe {
 
   void Read(Sink& sink) override {
     const std::lock_guard lock(mutex_);
-    for (const Device& device : devices_) {
+    for (Device& device : devices_) {
+      AddUse(device, "compute", device.compute, sink);
+      AddUse(device, "memory", device.memory, sink);
       for (const Measurement& measurement : device.figures) sink.Add(measurement);
+      if (device.pids) AddProcesses(device, sink);
     }
   }
 
@@ -78,25 +90,118 @@ class Accelerator : public Probe {
   }
 
  private:
+  // A share of time, summed since the last Read.
+  struct Mean {
+    double weighted_ns = 0;
+    int64_t ns = 0;
+  };
   struct Device {
     std::string name;
-    NvmlDevice handle;
+    NvmlDevice handle = nullptr;
     std::optional<unsigned long long> first_energy;
-    std::vector<Measurement> figures;  // latest, under the lock
+    int64_t asked_ns = 0;  // for its use
+    // Latest, under the lock.
+    Mean compute, memory;
+    std::vector<Measurement> figures;
+    std::optional<std::vector<int64_t>> pids;  // that compute on it; empty: not told
   };
 
+  // The devices in turn for all figures, and between any two of them all devices for their use: of
+  // eight devices all figures together take longer than a sample period.
   void AskForEver() {
     std::unique_lock lock(mutex_);
+    const auto wait_until = [&](int64_t at_ns) {
+      const int64_t ns = std::max<int64_t>(0, at_ns - MonotonicNs());
+      wake_.wait_for(lock, std::chrono::nanoseconds(ns), [this] { return !running_; });
+    };
     while (running_) {
+      const int64_t round_ns = MonotonicNs();
       for (Device& device : devices_) {
+        AskUses(lock);
         lock.unlock();
         std::vector<Measurement> figures = Ask(device);
+        auto pids = AskProcesses(device);
         lock.lock();
         device.figures = std::move(figures);
+        device.pids = std::move(pids);
         if (!running_) return;
       }
-      wake_.wait_for(lock, std::chrono::nanoseconds(period_ns_), [this] { return !running_; });
+      while (running_ && MonotonicNs() < round_ns + period_ns_) {
+        wait_until(std::min(round_ns + period_ns_, MonotonicNs() + kUsePeriodNs));
+        AskUses(lock);
+      }
     }
+  }
+
+  // What a device says stands for the time since it was asked before.
+  void AskUses(std::unique_lock<std::mutex>& lock) {
+    if (!nvml_.use) return;
+    for (Device& device : devices_) {
+      if (!running_) return;
+      lock.unlock();
+      NvmlUse use;
+      const int error = nvml_.use(device.handle, &use);
+      const int64_t now_ns = MonotonicNs();
+      lock.lock();
+      const int64_t ns = device.asked_ns > 0 ? std::max<int64_t>(1, now_ns - device.asked_ns) : 1;
+      device.asked_ns = now_ns;
+      if (error != kNvmlSuccess) continue;
+      for (const auto& [mean, percent] : {std::pair{&device.compute, use.compute_percent},
+                                          std::pair{&device.memory, use.memory_percent}}) {
+        mean->weighted_ns += std::min(100u, percent) / 100.0 * static_cast<double>(ns);
+        mean->ns += ns;
+      }
+    }
+  }
+
+  static void AddUse(const Device& device, const char* cause, Mean& mean, Sink& sink) {
+    if (mean.ns <= 0) return;
+    Measurement use{"gpu_use_ratio",
+                    mean.weighted_ns / static_cast<double>(mean.ns),
+                    Subject(device.name, cause),
+                    {},
+                    {},
+                    true,
+                    mean.ns};
+    mean = {};
+    sink.Add(use);
+  }
+
+  void AddProcesses(const Device& device, Sink& sink) const {
+    double others = 0, unseen = 0;
+    for (const int64_t pid : *device.pids) {
+      const auto& own = target_->pids;
+      if (std::find(own.begin(), own.end(), pid) == own.end()) {
+        // In a container the driver may tell pids of the machine, also of the run's own processes.
+        const bool here = kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM;
+        (here ? others : unseen)++;
+        continue;
+      }
+      Labels labels = OfProcess(pid);
+      labels.subject = device.name;
+      sink.Add({"gpu_processes_count", 1, labels, {}, {}, false});
+    }
+    sink.Add({"gpu_processes_count", others, Subject(device.name, "others"), {}, {}, false});
+    sink.Add({"gpu_processes_count", unseen, Subject(device.name, "unseen"), {}, {}, false});
+  }
+
+  // Processes that compute on the device, each once; nothing if it does not tell.
+  std::optional<std::vector<int64_t>> AskProcesses(const Device& device) const {
+    if (!nvml_.processes) return std::nullopt;
+    std::vector<NvmlProcess> all(32);
+    auto count = static_cast<unsigned int>(all.size());
+    int error = nvml_.processes(device.handle, &count, all.data());
+    if (error == kNvmlInsufficientSize) {
+      all.resize(std::clamp(count, 1u, kMaxGpuProcesses));
+      count = static_cast<unsigned int>(all.size());
+      error = nvml_.processes(device.handle, &count, all.data());
+    }
+    if (error != kNvmlSuccess) return std::nullopt;
+    std::vector<int64_t> pids;
+    for (size_t i = 0; i < std::min<size_t>(count, all.size()); ++i) pids.push_back(all[i].pid);
+    std::sort(pids.begin(), pids.end());
+    pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
+    return pids;
   }
 
   std::vector<Measurement> Ask(Device& device) const {
@@ -104,11 +209,6 @@ class Accelerator : public Probe {
     const auto add = [&](std::string_view metric, const char* cause, double value) {
       figures.push_back({metric, value, Subject(device.name, cause), {}, {}, true});
     };
-    NvmlUse use;
-    if (nvml_.use && nvml_.use(device.handle, &use) == kNvmlSuccess) {
-      add("gpu_use_ratio", "compute", use.compute_percent / 100.0);
-      add("gpu_use_ratio", "memory", use.memory_percent / 100.0);
-    }
     NvmlMemory memory;
     if (nvml_.memory && nvml_.memory(device.handle, &memory) == kNvmlSuccess) {
       add("gpu_memory_bytes", "used", static_cast<double>(memory.used_bytes));
@@ -141,6 +241,7 @@ class Accelerator : public Probe {
   std::function<std::optional<Nvml>(std::string*)> load_;
   int64_t period_ns_;
   Nvml nvml_;
+  const Target* target_ = nullptr;
   bool initialized_ = false;
   std::vector<Device> devices_;
   std::thread thread_;
@@ -155,12 +256,13 @@ Availability CheckAccelerator(const Host& host) {
   return probe.Start(host, target);
 }
 
-HR_PROBE("accelerator", {.summary = "use, memory, power and copy rates of NVIDIA accelerators",
-                         .affects = "whether the accelerator is busy, from its own counters",
-                         .level = 1,
-                         .period_ns = kSecondNs,
-                         .check = CheckAccelerator,
-                         .make = [] { return MakeAcceleratorProbe(LoadNvml, kSecondNs); }});
+HR_PROBE("accelerator",
+         {.summary = "use, users, memory, power and copy rates of NVIDIA accelerators",
+          .affects = "whether the accelerator is busy, from its own counters",
+          .level = 1,
+          .period_ns = kSecondNs,
+          .check = CheckAccelerator,
+          .make = [] { return MakeAcceleratorProbe(LoadNvml, kSecondNs); }});
 
 }  // namespace
 
@@ -188,6 +290,9 @@ std::optional<Nvml> LoadNvml(std::string* why) {
   load(&nvml.energy_millijoules, "nvmlDeviceGetTotalEnergyConsumption");
   load(&nvml.temperature, "nvmlDeviceGetTemperature");
   load(&nvml.pcie_kib_per_s, "nvmlDeviceGetPcieThroughput");
+  if (!load(&nvml.processes, "nvmlDeviceGetComputeRunningProcesses_v3")) {
+    load(&nvml.processes, "nvmlDeviceGetComputeRunningProcesses_v2");
+  }
   return nvml;
 }
 

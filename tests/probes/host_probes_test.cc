@@ -8,12 +8,11 @@
 #include <map>
 #include <random>
 #include <set>
-#include <sstream>
 
 #include "base/clock.h"
 #include "probes/host/host_probe.h"
-#include "probes/host/nvml.h"
 #include "probes/metric.h"
+#include "tests/probes/collected.h"
 #include "tests/seed.h"
 
 namespace headrace::probes {
@@ -22,27 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kFixtures = fs::path(HEADRACE_SOURCE_DIR) / "tests/data/host";
-
-using Key = std::pair<std::string, Labels>;
-
-struct Collected : Sink {
-  void Add(const Measurement& m) override { values[{std::string(m.metric), m.labels}] += m.value; }
-  void AddStack(const StackSample&) override {}
-  void Lost(std::string_view, int64_t, std::optional<int64_t>) override {}
-  std::map<Key, double> values;
-
-  std::optional<double> Find(const std::string& metric, const Labels& labels) const {
-    const auto it = values.find({metric, labels});
-    return it == values.end() ? std::nullopt : std::optional(it->second);
-  }
-};
-
-std::string Describe(const Key& key) {
-  std::ostringstream text;
-  text << key.first << "{pid " << key.second.pid << ", thread '" << key.second.thread
-       << "', subject '" << key.second.subject << "', cause '" << key.second.cause << "'}";
-  return text.str();
-}
 
 std::string ReadText(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -126,18 +104,6 @@ class AllProbes {
   std::map<std::string, std::unique_ptr<Probe>> probes_;
 };
 
-void ExpectSound(const Collected& collected) {
-  for (const auto& [key, value] : collected.values) {
-    const Metric* metric = FindMetric(key.first);
-    ASSERT_NE(metric, nullptr) << key.first << " is not in probes/metrics/host.def";
-    EXPECT_TRUE(HasUnitSuffix(*metric)) << key.first;
-    EXPECT_TRUE(std::isfinite(value)) << Describe(key);
-    if (key.first != "temperature_celsius") {
-      EXPECT_GE(value, 0) << Describe(key);
-    }
-  }
-}
-
 TEST(HostProbes, TellWhatTheyMeasureAndWhatIsLostWithoutThem) {
   EXPECT_GE(HostProbeNames().size(), 15u);
   for (const std::string& name : HostProbeNames()) {
@@ -167,7 +133,7 @@ TEST(HostProbes, AllReadTheFullRoot) {
     labels.thread = thread;
     return labels;
   };
-  const std::map<Key, double> expected = {
+  const std::map<FigureKey, double> expected = {
       {{"cgroup_cpu_quota_cores", Subject("/pipeline")}, 1.5},
       {{"cgroup_memory_limit_bytes", Subject("/pipeline")}, 8589934592.0},
       {{"cgroup_memory_high_bytes", Subject("/pipeline/job")}, 6442450944.0},
@@ -525,85 +491,6 @@ TEST(HostProbes, ThisMachine) {
       }
     }
   }
-}
-
-// Two devices, of which the second lacks power and copy rates.
-Nvml FakeNvml() {
-  Nvml nvml;
-  nvml.init = [] { return 0; };
-  nvml.shutdown = [] { return 0; };
-  nvml.device_count = [](unsigned int* count) {
-    *count = 2;
-    return 0;
-  };
-  nvml.device_by_index = [](unsigned int index, NvmlDevice* device) {
-    *device = reinterpret_cast<NvmlDevice>(static_cast<uintptr_t>(index + 1));
-    return 0;
-  };
-  nvml.error_text = [](int) { return "Not Supported"; };
-  nvml.use = [](NvmlDevice, NvmlUse* use) {
-    *use = {93, 41};
-    return 0;
-  };
-  nvml.memory = [](NvmlDevice, NvmlMemory* memory) {
-    *memory = {1000, 400, 600};
-    return 0;
-  };
-  nvml.power_milliwatts = [](NvmlDevice device, unsigned int* value) {
-    *value = 250'000;
-    return reinterpret_cast<uintptr_t>(device) == 1 ? 0 : 3;
-  };
-  nvml.pcie_kib_per_s = [](NvmlDevice device, int direction, unsigned int* value) {
-    *value = direction == kNvmlPcieReceived ? 2048 : 1024;
-    return reinterpret_cast<uintptr_t>(device) == 1 ? 0 : 3;
-  };
-  return nvml;
-}
-
-TEST(Accelerator, ReadsWhatEachDeviceOffers) {
-  const auto probe = MakeAcceleratorProbe([](std::string*) { return FakeNvml(); }, 1'000'000);
-  const Host host;
-  const Target target;
-  ASSERT_EQ(probe->Start(host, target).state, Availability::State::kOk);
-  Collected collected;
-  for (int i = 0; i < 500 && !collected.Find("gpu_use_ratio", Subject("gpu1", "compute")); i++) {
-    usleep(10'000);
-    collected.values.clear();
-    probe->Read(collected);
-  }
-  probe->Stop();
-  ExpectSound(collected);
-  EXPECT_EQ(collected.Find("gpu_use_ratio", Subject("gpu0", "compute")), 0.93);
-  EXPECT_EQ(collected.Find("gpu_memory_bytes", Subject("gpu1", "used")), 600.0);
-  EXPECT_EQ(collected.Find("gpu_power_watts", Subject("gpu0")), 250.0);
-  EXPECT_EQ(collected.Find("gpu_pcie_bytes_per_s", Subject("gpu0", "to the device")),
-            2048 * 1024.0);
-  EXPECT_FALSE(collected.Find("gpu_power_watts", Subject("gpu1")));
-  EXPECT_FALSE(collected.Find("gpu_energy_joules", Subject("gpu0"))) << "an older driver lacks it";
-}
-
-TEST(Accelerator, AbsentOrRefusingDriverIsUnavailable) {
-  const Host host;
-  const Target target;
-  const auto absent = MakeAcceleratorProbe(
-      [](std::string* why) {
-        *why = "dlopen libnvidia-ml.so.1: cannot open shared object file";
-        return std::optional<Nvml>();
-      },
-      1'000'000);
-  EXPECT_EQ(absent->Start(host, target).reason,
-            "dlopen libnvidia-ml.so.1: cannot open shared object file");
-  const auto refusing = MakeAcceleratorProbe(
-      [](std::string*) {
-        Nvml nvml = FakeNvml();
-        nvml.init = [] { return 3; };
-        return std::optional(nvml);
-      },
-      1'000'000);
-  const Availability availability = refusing->Start(host, target);
-  EXPECT_EQ(availability.state, Availability::State::kUnavailable);
-  EXPECT_EQ(availability.reason, "nvmlInit: Not Supported");
-  EXPECT_FALSE(availability.fix.empty());
 }
 
 }  // namespace
