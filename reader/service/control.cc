@@ -1,12 +1,14 @@
 #include "reader/service/control.h"
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -15,7 +17,14 @@ namespace headrace::reader::service {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
+// Of one connection in a turn: others wait for so long.
+constexpr size_t kTurnBytes = 1 << 20;
+constexpr size_t kTurnMessages = 16;
+constexpr int kTurnPeers = 256;
+constexpr size_t kMostKeptSent = 1 << 20;        // bytes that are sent, before others that are not
 constexpr int64_t kAcceptAgainNs = 100'000'000;  // after descriptors ran out
+// A peer that does not read so much is not heard: it could ask for ever.
+constexpr uint64_t kMostUnheard = 1 << 20;
 // A peer that does not read so much is disconnected: it comes again and is told anew.
 constexpr uint64_t kMostUnsent = uint64_t{512} << 20;
 
@@ -42,30 +51,43 @@ void ControlConnection::Flush() {
     if (sent <= 0) break;  // no room, or gone: reading tells
     sent_ += static_cast<size_t>(sent);
   }
-  if (sent_ < out_.size()) return;
-  out_.clear();
+  // A peer that takes a little at a time may never have all.
+  if (sent_ < out_.size() && sent_ < kMostKeptSent) return;
+  out_.erase(0, sent_);
   sent_ = 0;
 }
 
+// What is there, as far as a turn goes.
 void ControlConnection::Fill() {
   std::array<uint8_t, kReadBytes> bytes;  // not filled: most reads are short
-  for (;;) {
-    const ptrdiff_t got = channel_.Read(bytes);
-    if (got <= 0) {
-      is_closed_ = got == 0;
+  has_unread_ = false;
+  for (size_t read = 0; !is_at_end_;) {
+    if (read >= kTurnBytes) {
+      has_unread_ = true;
       return;
     }
+    const ptrdiff_t got = channel_.Read(bytes);
+    is_at_end_ = got == 0;
+    if (got <= 0) return;
     in_.insert(in_.end(), bytes.begin(), bytes.begin() + got);
+    read += static_cast<size_t>(got);
+    // What comes now a poll shows, but for the end of TLS.
+    if (static_cast<size_t>(got) < bytes.size() && !channel_.is_encrypted()) return;
   }
 }
 
 std::vector<Message> ControlConnection::Parse() {
   std::vector<Message> messages;
   size_t at = 0;
+  has_unparsed_ = false;
   while (in_.size() - at >= kMessageHeaderBytes) {
     const std::span<const uint8_t> left(in_.data() + at, in_.size() - at);
     const uint64_t bytes = MessageBytes(left);
     if (bytes > left.size()) break;
+    if (messages.size() == kTurnMessages) {
+      has_unparsed_ = true;
+      break;
+    }
     messages.push_back(ParseMessage(left.first(bytes)));
     at += bytes;
   }
@@ -76,9 +98,13 @@ std::vector<Message> ControlConnection::Parse() {
 
 std::vector<Message> ControlConnection::Receive(int timeout_ms, int wake_fd) {
   Flush();
-  Fill();  // also what TLS has read already, which no poll shows
-  std::vector<Message> messages = Parse();
-  if (!messages.empty() || is_closed_ || timeout_ms == 0) return messages;
+  std::vector<Message> messages;
+  if (has_unparsed_) messages = Parse();  // what is left of the last turn
+  if (messages.empty()) {
+    Fill();  // also what TLS has read already, which no poll shows
+    messages = Parse();
+  }
+  if (!messages.empty() || is_closed() || has_unread_ || timeout_ms == 0) return messages;
   pollfd both[2] = {{fd(), static_cast<short>(POLLIN | (unsent_bytes() > 0 ? POLLOUT : 0)), 0},
                     {wake_fd, POLLIN, 0}};
   if (poll(both, 2, timeout_ms) <= 0 || both[0].revents == 0) return {};
@@ -95,59 +121,99 @@ std::string TextOfLost(const ControlConnection& dispatcher) {
 
 ControlServer::ControlServer(const std::string& path)
     : socket_(path, Error(ExitCode::kUsage, "another dispatcher has this job", path,
-                          "end it, or give another --job")) {}
+                          "end it, or give another --job")),
+      polled_(epoll_create1(EPOLL_CLOEXEC)) {
+  if (polled_ < 0) throw ErrnoError(errno, "wait for connections to", path);
+}
+
+ControlServer::~ControlServer() { close(polled_); }
 
 void ControlServer::Accept() {
   const int fd = accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd >= 0) {
-    peers_.emplace(++last_peer_, std::make_unique<ControlConnection>(Channel(fd)));
+    Add(Channel(fd));
   } else if (errno != EAGAIN && errno != EINTR) {
     accept_ns_ = MonotonicNs() + kAcceptAgainNs;  // whoever waits there would wake every poll
   }
 }
 
-ControlServer::Event ControlServer::Hear(uint64_t id) {
-  ControlConnection& peer = *peers_.at(id);
+uint64_t ControlServer::Add(Channel channel) {
+  Peer& peer = peers_[++last_peer_];
+  peer.connection = std::make_unique<ControlConnection>(std::move(channel));
+  Poll(last_peer_, &peer);
+  return last_peer_;
+}
+
+// Its end is always seen.
+void ControlServer::Poll(uint64_t id, Peer* peer) {
+  const uint64_t unsent = peer->connection->unsent_bytes();
+  epoll_event event = {};
+  if (unsent <= kMostUnheard) event.events |= EPOLLIN;
+  if (unsent > 0) event.events |= EPOLLOUT;
+  event.data.u64 = id;
+  if (event.events == peer->polled) return;
+  const int how = peer->polled == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+  if (epoll_ctl(polled_, how, peer->connection->fd(), &event) != 0)
+    throw ErrnoError(errno, "wait for", "a connection of the job");
+  peer->polled = event.events;
+}
+
+ControlServer::Event ControlServer::Hear(uint64_t id, bool has_hung_up) {
+  Peer& peer = peers_.at(id);
+  ControlConnection& connection = *peer.connection;
   Event event;
   event.peer = id;
   try {
-    event.messages = peer.Receive(0);
-    event.is_gone = peer.is_closed() || peer.unsent_bytes() > kMostUnsent;
+    connection.Flush();
+    if (connection.unsent_bytes() > kMostUnheard) {
+      event.is_gone = has_hung_up || connection.unsent_bytes() > kMostUnsent;
+    } else {
+      event.messages = connection.Receive(0);
+      event.is_gone = connection.is_closed();
+      if (connection.has_more()) unheard_.push_back(id);
+    }
   } catch (const Error& error) {
     event.why = error.what();
     event.is_gone = true;
     // In a message of our version: one that knows another one says both.
-    peer.Send(Refused{static_cast<uint32_t>(error.code()), error.fact(), error.fix()});
+    connection.Send(Refused{static_cast<uint32_t>(error.code()), error.fact(), error.fix()});
   }
-  if (event.is_gone) peers_.erase(id);
+  if (event.is_gone) {
+    peers_.erase(id);
+    return event;
+  }
+  Poll(id, &peer);
   return event;
 }
 
 std::vector<ControlServer::Event> ControlServer::Wait(int timeout_ms) {
-  std::vector<pollfd> polled = {{MonotonicNs() < accept_ns_ ? -1 : socket_.fd(), POLLIN, 0}};
-  std::vector<uint64_t> ids = {0};
-  for (const auto& [id, peer] : peers_) {
-    polled.push_back(
-        {peer->fd(), static_cast<short>(POLLIN | (peer->unsent_bytes() > 0 ? POLLOUT : 0)), 0});
-    ids.push_back(id);
-  }
+  std::vector<pollfd> polled = {{MonotonicNs() < accept_ns_ ? -1 : socket_.fd(), POLLIN, 0},
+                                {polled_, POLLIN, 0}};
   if (guarded_) guarded_->AddPolled(&polled);
   std::vector<Event> events;
-  if (poll(polled.data(), polled.size(), timeout_ms) < 0) return events;
-  for (size_t i = 1; i < ids.size(); ++i)
-    if (polled[i].revents != 0) events.push_back(Hear(ids[i]));
+  if (poll(polled.data(), polled.size(), unheard_.empty() ? timeout_ms : 0) < 0) return events;
+  std::map<uint64_t, bool> due;  // peers; whether they have hung up
+  for (const uint64_t id : std::exchange(unheard_, {})) due[id] = false;
+  std::array<epoll_event, kTurnPeers> ready;
+  const int num_ready = epoll_wait(polled_, ready.data(), kTurnPeers, 0);
+  for (int i = 0; i < num_ready; ++i)
+    due[ready[static_cast<size_t>(i)].data.u64] |=
+        (ready[static_cast<size_t>(i)].events & (EPOLLHUP | EPOLLERR)) != 0;
+  for (const auto& [id, has_hung_up] : due)
+    if (peers_.contains(id)) events.push_back(Hear(id, has_hung_up));
   if (polled[0].revents != 0) Accept();
   if (!guarded_) return events;
-  for (GuardedListener::Guest& guest : guarded_->Turn()) {
-    // It may have spoken already: what TLS has read no poll shows.
-    peers_.emplace(++last_peer_, std::make_unique<ControlConnection>(std::move(guest.channel)));
-    events.push_back(Hear(last_peer_));
-  }
+  // A guest may have spoken already: what TLS has read no poll shows.
+  for (GuardedListener::Guest& guest : guarded_->Turn())
+    events.push_back(Hear(Add(std::move(guest.channel)), false));
   return events;
 }
 
 void ControlServer::Send(uint64_t peer, const Message& message) {
-  if (const auto found = peers_.find(peer); found != peers_.end()) found->second->Send(message);
+  const auto found = peers_.find(peer);
+  if (found == peers_.end()) return;
+  found->second.connection->Send(message);
+  Poll(peer, &found->second);
 }
 
 }  // namespace headrace::reader::service

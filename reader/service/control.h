@@ -2,6 +2,9 @@
 // A ControlConnection is one end; a ControlServer listens for many, at a Unix socket of mode 0600,
 // so that whoever may connect is the same user, and, where it is told to, at a network address for
 // those that have the job's token.
+//
+// What a turn reads of one connection is bounded, in bytes and in messages, and so is what is kept
+// for it: whoever says more than others, or asks and does not read, holds nobody up.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -29,23 +32,27 @@ class ControlConnection {
   // What cannot go at once is kept and goes with the next calls. It is no error when the other side
   // is gone. Throws as Serialize.
   void Send(const Message& message);
-  // The messages that are whole; waits up to `timeout_ms` for the first, or until `wake_fd` (-1:
-  // none) can be read. Throws Error kBadData for bytes that are none.
+  // Messages that are whole, 16 at most; waits up to `timeout_ms` for the first, or until `wake_fd`
+  // (-1: none) can be read. Throws Error kBadData for bytes that are none.
   std::vector<Message> Receive(int timeout_ms, int wake_fd = -1);
+  // The next Receive may have messages that no poll shows.
+  bool has_more() const { return has_unread_ || has_unparsed_; }
+  // Sends what there was no room for.
+  void Flush();
   // The other side is gone, and all that it sent was received.
-  bool is_closed() const { return is_closed_; }
+  bool is_closed() const { return is_at_end_ && !has_unparsed_; }
   bool has_spoken() const { return has_spoken_; }  // a message came
   // It takes nothing, and this many bytes wait for it.
   uint64_t unsent_bytes() const { return out_.size() - sent_; }
   int fd() const { return channel_.fd(); }
 
  private:
-  void Flush();
   void Fill();
   std::vector<Message> Parse();
 
   Channel channel_;
-  bool is_closed_ = false, has_spoken_ = false;
+  bool is_at_end_ = false, has_spoken_ = false;
+  bool has_unread_ = false, has_unparsed_ = false;  // perhaps: in channel_, in in_
   std::vector<uint8_t> in_;
   std::string out_;
   size_t sent_ = 0;  // of out_
@@ -59,6 +66,9 @@ class ControlServer {
  public:
   // Throws Error kUsage when another one listens there; otherwise as BoundSocket.
   explicit ControlServer(const std::string& path);
+  ~ControlServer();
+  ControlServer(const ControlServer&) = delete;
+  ControlServer& operator=(const ControlServer&) = delete;
   // Also takes callers from there.
   void Guard(std::unique_ptr<GuardedListener> listener) { guarded_ = std::move(listener); }
   // Null without one.
@@ -66,23 +76,33 @@ class ControlServer {
 
   struct Event {
     uint64_t peer = 0;  // never used again
-    // What it said; in order. A peer whose bytes are no messages is told so and disconnected.
+    // Of what it said the next, in order. A peer whose bytes are no messages is told so and
+    // disconnected.
     std::vector<Message> messages;
     std::string why = {};  // what is wrong with its bytes, if that is the reason
     bool is_gone = false;  // after these
   };
-  // While there are no descriptors left nobody new is let in, for a moment each time.
+  // While there are no descriptors left nobody new is let in, for a moment each time. A peer that
+  // does not read what it is sent is not heard until it does.
   std::vector<Event> Wait(int timeout_ms);
   // Nothing when it is gone. Throws as Serialize.
   void Send(uint64_t peer, const Message& message);
 
  private:
+  struct Peer {
+    std::unique_ptr<ControlConnection> connection;
+    uint32_t polled = 0;  // for what, by polled_
+  };
   void Accept();
-  Event Hear(uint64_t id);
+  uint64_t Add(Channel channel);
+  Event Hear(uint64_t id, bool has_hung_up);
+  void Poll(uint64_t id, Peer* peer);
 
   BoundSocket socket_;
+  int polled_ = -1;  // the peers' connections, by epoll
   std::unique_ptr<GuardedListener> guarded_;
-  std::map<uint64_t, std::unique_ptr<ControlConnection>> peers_;
+  std::map<uint64_t, Peer> peers_;
+  std::vector<uint64_t> unheard_;  // peers that have said more than a turn hears, ascending
   uint64_t last_peer_ = 0;
   int64_t accept_ns_ = 0;  // not before
 };

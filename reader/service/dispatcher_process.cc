@@ -160,7 +160,12 @@ void DispatcherProcess::State::Take(const ControlServer::Event& event) {
 void DispatcherProcess::State::TakeMeasured(uint64_t peer, const Measured& measured) {
   if (!options.measured || measured.bytes.size() > kMaxMeasuredBytes)
     return server.Send(peer, Kept{measured.instance, measured.number});
-  measuring[measured.instance] = peer;
+  const auto known = measuring.find(measured.instance);
+  if (known == measuring.end() || known->second != peer) {
+    // A connection is of one process: it could name ever new ones.
+    std::erase_if(measuring, [&](const auto& one) { return one.second == peer; });
+    measuring[measured.instance] = peer;
+  }
   options.measured(Measured(measured));
 }
 

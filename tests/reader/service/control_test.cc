@@ -145,6 +145,75 @@ TEST_F(ServiceControl, ASocketThatIsNotSeenToBeDeadIsLeftAlone) {
   EXPECT_FALSE(Listens(path() + "x"));
 }
 
+// More than a socket's buffer holds, at once: it is heard in turns, and others are heard in each.
+TEST_F(ServiceControl, WhoeverSaysMuchIsHeardInTurnsAndHoldsNobodyUp) {
+  constexpr size_t kMostInATurn = 16, kSaid = 20'000;
+  ControlServer server(path());
+  auto loud = ControlConnection::Connect(path());
+  for (size_t i = 0; i < kSaid; ++i) loud->Send(Ask{i, 1});
+  auto quiet = ControlConnection::Connect(path());
+  size_t heard = 0, turns = 0, questions = 0, answered = 0;
+  for (quiet->Send(Bye{}), ++questions; heard < kSaid && turns < 100'000; ++turns) {
+    loud->Flush();
+    for (const auto& event : server.Wait(100)) {
+      EXPECT_LE(event.messages.size(), kMostInATurn);
+      for (const Message& message : event.messages) {
+        const auto* const ask = std::get_if<Ask>(&message);
+        if (ask == nullptr) {
+          ++answered;
+          continue;
+        }
+        EXPECT_EQ(ask->term, heard);  // all of it, in order
+        ++heard;
+      }
+    }
+    // Both are let in within the first two turns; from then on a question waits for one.
+    if (turns < 3) continue;
+    EXPECT_EQ(answered, questions) << "turn " << turns;
+    quiet->Send(Bye{});
+    ++questions;
+  }
+  EXPECT_EQ(heard, kSaid);
+  EXPECT_GE(turns, kSaid / kMostInATurn);
+}
+
+TEST_F(ServiceControl, WhoeverAsksAndDoesNotReadIsHeardNoMoreUntilHeDoes) {
+  ControlServer server(path());
+  auto asking = ControlConnection::Connect(path());
+  constexpr size_t kAnswerBytes = 100'000, kQuestions = 1000;
+  for (size_t i = 0; i < kQuestions; ++i) asking->Send(Command{"status", ""});
+  const auto serve = [&](int timeout_ms) {
+    size_t questions = 0;
+    for (const auto& event : server.Wait(timeout_ms)) {
+      EXPECT_FALSE(event.is_gone);
+      questions += event.messages.size();
+      for (size_t i = 0; i < event.messages.size(); ++i)
+        server.Send(event.peer, Answer{0, std::string(kAnswerBytes, 'a')});
+    }
+    return questions;
+  };
+  size_t heard = 0;
+  for (int turn = 0; turn < 200; ++turn) heard += serve(0);
+  // A mebibyte, what the socket holds, and the answers of a last turn.
+  EXPECT_LT(heard * kAnswerBytes, 10u << 20);
+  EXPECT_TRUE(server.Wait(20).empty());  // what it has said wakes nobody
+  size_t answers = 0;
+  for (int turn = 0; turn < 100'000 && answers < kQuestions; ++turn) {
+    answers += asking->Receive(0).size();
+    heard += serve(0);
+  }
+  EXPECT_EQ(answers, kQuestions);
+  EXPECT_EQ(heard, kQuestions);
+  // One that goes without having read is gone.
+  for (size_t i = 0; i < kQuestions; ++i) asking->Send(Command{"status", ""});
+  for (int turn = 0; turn < 200; ++turn) serve(0);
+  asking.reset();
+  bool is_gone = false;
+  for (int turn = 0; turn < 1000 && !is_gone; ++turn)
+    for (const auto& event : server.Wait(10)) is_gone |= event.is_gone;
+  EXPECT_TRUE(is_gone);
+}
+
 // Who cannot be let in keeps the listening socket readable.
 TEST_F(ServiceControl, WaitsWhileThereAreNoDescriptorsAndThenGoesOn) {
   ControlServer server(path());
