@@ -78,7 +78,7 @@ void Dispatcher::On(uint64_t peer, const Join& join, int64_t now_ns, Out* out) {
       clients_[peer] = {};
       TellStarted(join.rank, out);
       // Rows that it admitted and could not report before its connection ended.
-      board_->Admitted(job_.members().at(join.rank).ledger.Settled(), now_ns);
+      board_->Admitted(job_.members().at(join.rank).ledger.Settled(board_->first_epoch()), now_ns);
       if (is_ended_) out->push_back({peer, Ended{job_.term()}});
       EndIfComplete(out);
       return Serve(now_ns, out);

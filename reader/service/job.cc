@@ -16,7 +16,9 @@ constexpr uint64_t kNoSuchTerm = uint64_t{1} << 63;  // nor such a generation
 }  // namespace
 
 Job::Job(JobOptions options)
-    : options_(std::move(options)), empty_(options_.splits), term_(options_.first_term) {}
+    : empty_(std::exchange(options.splits, {})),
+      options_(std::move(options)),
+      term_(options_.first_term) {}
 
 // The rows that the Join brings, of one state or of several former ranks'.
 DeliveryLedger Job::StateOf(const Join& join) const {

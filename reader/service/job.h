@@ -87,8 +87,8 @@ class Job {
   bool MustBeginNext(const Join& join) const;
   Joined Enter(uint64_t peer, const Join& join, DeliveryLedger state, Joined result);
 
-  const JobOptions options_;
   const DeliveryLedger empty_;  // of the table
+  const JobOptions options_;    // without the splits, which the ledgers share: they may be millions
   Term term_, floor_ = 0;       // floor_: the highest that anybody has reported
   uint64_t generation_ = 0;
   bool is_running_ = false;

@@ -63,6 +63,7 @@ class SplitBoard {
   void WorkerLost(uint64_t worker);
 
   bool is_complete() const { return left_rows_ == 0; }
+  uint64_t first_epoch() const { return settled_.first_epoch(); }  // all before it are done
   uint64_t left_rows() const { return left_rows_; }
   uint64_t open_leases(uint64_t worker) const;
   // Some split is free or lost, whether or not the window lets it be handed out now.

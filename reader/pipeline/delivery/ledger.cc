@@ -144,13 +144,15 @@ std::vector<RowSpan> DeliveryLedger::Admit(std::span<const RowSpan> spans) {
   return added;
 }
 
-void DeliveryLedger::EachSettled(const std::function<void(const RowSpan&)>& take) const {
+void DeliveryLedger::EachSettled(uint64_t from_epoch,
+                                 const std::function<void(const RowSpan&)>& take) const {
   const auto add = [&](uint64_t epoch, uint64_t split, const RowRange& range) {
     if (range.count > 0) take({epoch, split, range.first, range.count, range.count});
   };
-  for (uint64_t epoch = 0; epoch < state_.first_epoch; ++epoch)
+  for (uint64_t epoch = from_epoch; epoch < state_.first_epoch; ++epoch)
     for (uint64_t split = 0; split < splits().size(); ++split) add(epoch, split, splits()[split]);
   for (const auto& [epoch, state] : state_.epochs) {
+    if (epoch < from_epoch) continue;
     for (uint64_t split = 0; split < splits().size(); ++split)
       if (Bit(state.done, split)) add(epoch, split, splits()[split]);
     for (const auto& [split, ranges] : state.partial)
@@ -158,14 +160,21 @@ void DeliveryLedger::EachSettled(const std::function<void(const RowSpan&)>& take
   }
 }
 
-std::vector<RowSpan> DeliveryLedger::Settled() const {
+std::vector<RowSpan> DeliveryLedger::Settled(uint64_t from_epoch) const {
   std::vector<RowSpan> settled;
-  EachSettled([&](const RowSpan& span) { settled.push_back(span); });
+  EachSettled(from_epoch, [&](const RowSpan& span) { settled.push_back(span); });
   return settled;
 }
 
 void DeliveryLedger::Merge(const DeliveryLedger& other) {
-  other.EachSettled([this](const RowSpan& span) {
+  // Epochs that the other one has whole, and of which nothing is here: there may be many.
+  uint64_t from_epoch = 0;
+  if (state_.first_epoch == 0 &&
+      (state_.epochs.empty() || state_.epochs.begin()->first >= other.first_epoch())) {
+    state_.first_epoch = from_epoch = other.first_epoch();
+    Finish(from_epoch);
+  }
+  other.EachSettled(from_epoch, [this](const RowSpan& span) {
     const std::vector<RowSpan> parts = Unsettled(span);
     if (parts.size() != 1 || parts[0].count != span.count)
       throw Error(ExitCode::kBadData,

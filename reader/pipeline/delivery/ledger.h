@@ -59,8 +59,8 @@ class DeliveryLedger {
   // settled a row.
   void Merge(const DeliveryLedger& other);
 
-  // The ranges that are settled, of all epochs, with rows = count.
-  std::vector<RowSpan> Settled() const;
+  // The ranges that are settled, of this epoch and those after it, with rows = count.
+  std::vector<RowSpan> Settled(uint64_t from_epoch = 0) const;
 
   bool IsDone(uint64_t epoch, uint64_t split) const;
   // The ranges of a split that are not settled, ascending, with rows = count.
@@ -74,7 +74,7 @@ class DeliveryLedger {
 
  private:
   // One range after the other: all together may be many.
-  void EachSettled(const std::function<void(const RowSpan&)>& take) const;
+  void EachSettled(uint64_t from_epoch, const std::function<void(const RowSpan&)>& take) const;
   DeliveryState::Epoch& EpochOf(uint64_t epoch);
   void Finish(uint64_t epoch);
 

@@ -149,6 +149,24 @@ TEST(DeliveryLedger, RefusesAStateThatCannotBe) {
 
 // What is settled piece by piece, in any order and with repetitions, by two ledgers that divide the
 // rows between them.
+// As one of a job that reads its table again and again: a list of all its rows would not end.
+TEST(DeliveryLedger, EpochsThatAreWholeAreMergedWithoutALookAtTheirRows) {
+  const std::vector<RowRange> splits = {{0, 10}, {10, 10}};
+  constexpr uint64_t kEpoch = uint64_t{1} << 40;
+  DeliveryState state;
+  state.first_epoch = kEpoch;
+  const DeliveryLedger before(splits, state);
+  DeliveryLedger all(splits);
+  const std::vector<RowSpan> later = {{kEpoch, 1, 10, 4, 4}};
+  all.Admit(later);
+  all.Merge(before);
+  EXPECT_EQ(all.first_epoch(), kEpoch);
+  EXPECT_EQ(all.settled_rows(), kEpoch * 20 + 4);
+  ASSERT_EQ(all.Settled(kEpoch).size(), 1u);
+  EXPECT_EQ(all.Settled(kEpoch)[0].count, 4u);
+  EXPECT_THROW(all.Merge(before), Error);
+}
+
 TEST(DeliveryLedger, AdmitsEachRowOnceAndMergesWithAnotherThatHasTheRest) {
   const uint64_t seed = TestSeed();
   SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
