@@ -17,10 +17,6 @@
 namespace headrace::reader::service {
 namespace {
 
-bool IsNetworkAddress(const std::string& text) {
-  return text.starts_with("tcp:") || text.starts_with("tls:");
-}
-
 // Nothing when the file is not there, or has no address.
 std::optional<DeliveryAddress> ReadAddressFile(const std::string& path, std::string* why) {
   constexpr size_t kMostBytes = 1024;
@@ -35,7 +31,7 @@ std::optional<DeliveryAddress> ReadAddressFile(const std::string& path, std::str
   std::string address(text, static_cast<size_t>(got));
   address = address.substr(0, address.find_first_of(" \t\r\n"));
   try {
-    if (IsNetworkAddress(address)) return ParseDeliveryAddress(address, "/");
+    if (IsAddressOfJob(address)) return ParseDeliveryAddress(address, "/");
   } catch (const Error&) {
   }
   *why = fmt::format("{} has no address", path);
@@ -44,9 +40,13 @@ std::optional<DeliveryAddress> ReadAddressFile(const std::string& path, std::str
 
 }  // namespace
 
+bool IsAddressOfJob(const std::string& text) {
+  return text.starts_with("tcp:") || text.starts_with("tls:");
+}
+
 JobPlace::JobPlace(const std::string& job, SecretFiles secrets, bool makes_folder)
     : text_(job), secrets_(std::move(secrets)) {
-  if (IsNetworkAddress(job)) {
+  if (IsAddressOfJob(job)) {
     address_ = ParseDeliveryAddress(job, "/");
     CheckExposed(address_);
     LoadCredentials();

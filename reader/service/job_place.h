@@ -41,7 +41,7 @@ class JobPlace {
   // Throws Error kPrivilege when it has another token, and as CheckExposed; with an address that
   // the user gave, as CallGuarded.
   Connected Connect(const std::function<bool()>& stopped, std::string* why);
-  // Throws Error kPrivilege for plain TCP on a network that the user did not allow.
+  // Throws Error kPrivilege for plain TCP on a network that the user did not allow. Any thread.
   void CheckExposed(const DeliveryAddress& at) const;
   // For this job's network connections; once one stands. Null in a folder.
   const std::shared_ptr<const Credentials>& credentials() const { return credentials_; }
@@ -55,6 +55,8 @@ class JobPlace {
   std::shared_ptr<const Credentials> credentials_;
 };
 
+// Whether it is met at an address, which the text is.
+bool IsAddressOfJob(const std::string& text);
 // The file that has an address, and that of its token.
 std::string TokenBeside(const std::string& address_file);
 // Writes it, complete or not at all. Throws Error as the system says.

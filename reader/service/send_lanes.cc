@@ -172,10 +172,11 @@ bool SendLanes::Connect(Lane* lane, Connection* connection) {
       lane->is_sending = true;
       credentials = credentials_;
     }
-    connection->sender = ConnectSender(ParseDeliveryAddress(connection->address, "/"),
-                                       {.ring_bytes = options_.ring_bytes,
-                                        .stopped = stopped,
-                                        .credentials = std::move(credentials)});
+    const DeliveryAddress to = ParseDeliveryAddress(connection->address, "/");
+    if (options_.check_address) options_.check_address(to);
+    connection->sender = ConnectSender(to, {.ring_bytes = options_.ring_bytes,
+                                            .stopped = stopped,
+                                            .credentials = std::move(credentials)});
     connection->said_ns = 0;
     return true;
   } catch (const Error& error) {

@@ -25,6 +25,8 @@ struct LaneOptions {
   uint64_t ring_bytes = uint64_t{16} << 20;  // of clients that take batches through shared memory
   // A connection broke in this term; called by any thread.
   std::function<void(Term, uint32_t rank)> cut = {};
+  // Throws for an address to which no batch may go; called by any thread.
+  std::function<void(const DeliveryAddress&)> check_address = {};
   // A line about a client that cannot be reached, at first and twice a minute; called by any
   // thread.
   std::function<void(const std::string&)> note = {};

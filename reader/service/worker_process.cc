@@ -107,6 +107,8 @@ class WorkerLoop {
                       shared_.cuts.push_back({term, rank});
                       shared_.wakeup.Wake();
                     },
+                .check_address =
+                    [place = options.place](const DeliveryAddress& to) { place->CheckExposed(to); },
                 .note = options.note}) {}
   ~WorkerLoop() { StopPipeline(); }
 

@@ -25,9 +25,10 @@ class Channel {
   void Trust();
   bool is_broken() const { return tls_ && tls_->is_broken(); }
   // The bytes moved; 0: the other side is gone, or broke; -1: not now. Bytes that Write could not
-  // take are to come next, as they were; more may follow them.
+  // take are to come next, as they were; more may follow them. `goes_on`: another Write follows, so
+  // these may wait for it.
   ptrdiff_t Read(std::span<uint8_t> bytes);
-  ptrdiff_t Write(std::span<const uint8_t> bytes);
+  ptrdiff_t Write(std::span<const uint8_t> bytes, bool goes_on = false);
 
  private:
   int fd_;

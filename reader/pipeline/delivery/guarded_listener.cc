@@ -59,7 +59,9 @@ std::optional<Channel> CallGuarded(const DeliveryAddress& to, Purpose purpose,
   if (fd < 0) return std::nullopt;
   SetTcpOptions(fd, purpose == Purpose::kControl);
   Handshake handshake(
-      fd, {Side::kCaller, purpose, to.kind == DeliveryKind::kTls, std::move(credentials)}, where);
+      fd,
+      {Side::kCaller, purpose, to.kind == DeliveryKind::kTls, std::move(credentials), to.at.host},
+      where);
   for (const int64_t until = MonotonicNs() + kCallNs; MonotonicNs() < until;) {
     try {
       if (handshake.Step()) return handshake.Take();

@@ -38,7 +38,7 @@ constexpr const char* kSameVersion = "use the same headrace on both sides";
 Handshake::Handshake(int fd, Terms terms, std::string peer)
     : terms_(std::move(terms)), peer_(std::move(peer)), fd_(fd) {
   if (terms_.is_encrypted) {
-    tls_ = terms_.credentials->tls.Begin(fd, terms_.side);
+    tls_ = terms_.credentials->tls.Begin(fd, terms_.side, terms_.host);
   } else {
     channel_ = std::make_unique<Channel>(fd);
     BeginHello();
@@ -138,7 +138,7 @@ bool Handshake::Step() {
       throw ClosedEarly(ExitCode::kFailure, error.fact(), peer_, fix);
     } catch (const Error& error) {
       SayTls();
-      throw Error(ExitCode::kFailure, error.fact(), peer_, fix);
+      throw Error(error.code(), error.fact(), peer_, error.fix().empty() ? fix : error.fix());
     }
     binding_ = tls_->Binding();
     channel_ = std::make_unique<Channel>(fd_, std::move(tls_));

@@ -33,6 +33,7 @@ class Handshake {
     Purpose purpose = Purpose::kControl;
     bool is_encrypted = false;
     std::shared_ptr<const Credentials> credentials;
+    std::string host = {};  // of a caller: whom it calls
   };
   // Takes the descriptor of a connected socket. `peer` names the other side in errors.
   Handshake(int fd, Terms terms, std::string peer);
@@ -41,8 +42,8 @@ class Handshake {
   Handshake& operator=(const Handshake&) = delete;
 
   // True once both sides have proved it; false: call again when Polled() says so. Throws Error
-  // kPrivilege when the other side has another token, kFailure when it speaks something else, and
-  // ClosedEarly when it went: it may have ended just now.
+  // kPrivilege when the other side has another token, or another host's certificate; kFailure when
+  // it speaks something else, and ClosedEarly when it went: it may have ended just now.
   bool Step();
   pollfd Polled() const;
   // The connection, once Step has returned true.

@@ -7,15 +7,18 @@
 #include <openssl/rsa.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstring>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/error.h"
 
 namespace headrace::reader {
@@ -31,6 +34,7 @@ struct OpenSslFree {
 using Context = std::unique_ptr<SSL_CTX, OpenSslFree<SSL_CTX_free>>;
 using Certificate = std::unique_ptr<X509, OpenSslFree<X509_free>>;
 using PrivateKey = std::unique_ptr<EVP_PKEY, OpenSslFree<EVP_PKEY_free>>;
+using Session = std::unique_ptr<SSL, OpenSslFree<SSL_free>>;
 
 // Of the oldest error that OpenSSL has noted in this thread, without the others.
 std::string TakeReason() {
@@ -53,9 +57,13 @@ constexpr size_t kStrangerBytes = 64 << 10;
 constexpr size_t kReadBytes = 1 << 20;   // from the socket, in one call of a side that has
 constexpr size_t kMostUnsent = 4 << 20;  // answers to new keys that it does not read
 
-// The socket below a session. What goes out is gathered, so that many records take one call.
+// The socket below a session. What goes out is gathered, and what comes is read ahead, so that many
+// records take one call. OpenSSL's own read-ahead moves all that it has read for each record of it:
+// with 256 KiB each byte is moved seven times.
 struct Pipe {
   int fd = -1;
+  std::unique_ptr<char[]> in;       // kBurstBytes, once any is needed
+  size_t in_begin = 0, in_end = 0;  // of it, not taken yet
   std::vector<char> out;
   size_t sent = 0;  // of out
   bool is_trusted = false;
@@ -83,17 +91,27 @@ int WritePipe(BIO* bio, const char* bytes, int size) {
 int ReadPipe(BIO* bio, char* bytes, int size) {
   BIO_clear_retry_flags(bio);
   Pipe& pipe = PipeOf(bio);
-  if (pipe.may_read == 0) {
-    if (!pipe.is_trusted) return 0;  // as if it had closed the connection
-    BIO_set_retry_read(bio);         // the caller has others to look after
-    return -1;
+  if (pipe.in_begin == pipe.in_end) {
+    if (pipe.may_read == 0) {
+      if (!pipe.is_trusted) return 0;  // as if it had closed the connection
+      BIO_set_retry_read(bio);         // the caller has others to look after
+      return -1;
+    }
+    // Not filled: of a connection with small messages most of it is never touched.
+    if (!pipe.in) pipe.in.reset(new char[kBurstBytes]);
+    const ssize_t got =
+        recv(pipe.fd, pipe.in.get(), std::min(kBurstBytes, pipe.may_read), MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+      BIO_set_retry_read(bio);
+    if (got <= 0) return static_cast<int>(got);
+    pipe.may_read -= static_cast<size_t>(got);
+    pipe.in_begin = 0;
+    pipe.in_end = static_cast<size_t>(got);
   }
-  const size_t room = std::min(static_cast<size_t>(size), pipe.may_read);
-  const ssize_t got = recv(pipe.fd, bytes, room, MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
-    BIO_set_retry_read(bio);
-  if (got > 0) pipe.may_read -= static_cast<size_t>(got);
-  return static_cast<int>(got);
+  const size_t taken = std::min(static_cast<size_t>(size), pipe.in_end - pipe.in_begin);
+  std::memcpy(bytes, pipe.in.get() + pipe.in_begin, taken);
+  pipe.in_begin += taken;
+  return static_cast<int>(taken);
 }
 long ControlPipe(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 
@@ -155,23 +173,51 @@ Context MakeContext(const SSL_METHOD* method) {
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(context.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_set_read_ahead(context.get(), 1);
-  SSL_CTX_set_default_read_buffer_len(context.get(), kBurstBytes);  // several records a call
   return context;
 }
 
+// In the place of OpenSSL's, which asks at the terminal.
+int NotePassphrase(char*, int, int, void* is_wanted) {
+  *static_cast<bool*>(is_wanted) = true;
+  return -1;
+}
+
 void UseFiles(SSL_CTX* context, const CertificateFiles& files) {
+  bool is_locked = false;
+  SSL_CTX_set_default_passwd_cb(context, NotePassphrase);
+  SSL_CTX_set_default_passwd_cb_userdata(context, &is_locked);  // for as long as files are read
   Must(SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) == 1,
        "is not a certificate that can be used", files.certificate);
-  Must(SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) == 1,
-       "is not a key that can be used", files.key);
+  const bool is_key =
+      SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) == 1;
+  SSL_CTX_set_default_passwd_cb(context, nullptr);
+  SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
+  if (is_locked) {
+    ERR_clear_error();
+    throw Error(ExitCode::kPrivilege, "has a passphrase, which nobody is asked for", files.key,
+                "give a key without one, that nobody else can read: openssl pkey -in KEY -out NEW");
+  }
+  Must(is_key, "is not a key that can be used", files.key);
   Must(SSL_CTX_check_private_key(context) == 1, "is not the key of the certificate", files.key);
+}
+
+// The certificate that comes must name this host. What its subject is called does not count.
+void ExpectHost(SSL* ssl, const std::string& host) {
+  HR_CHECK(!host.empty(), "whom a caller means is compared with the certificate");
+  X509_VERIFY_PARAM* const wanted = SSL_get0_param(ssl);
+  X509_VERIFY_PARAM_set_hostflags(
+      wanted, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  const bool is_set = X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str()) == 1 ||
+                      X509_VERIFY_PARAM_set1_host(wanted, host.c_str(), 0) == 1;
+  ERR_clear_error();
+  if (!is_set) throw Error(ExitCode::kUsage, "is not a host that a certificate can name", host);
 }
 
 }  // namespace
 
 struct TlsContext::State {
   Context caller = MakeContext(TLS_client_method()), listener = MakeContext(TLS_server_method());
+  bool has_authority = false;
 };
 
 TlsContext::TlsContext(const CertificateFiles& files) : state_(std::make_unique<State>()) {
@@ -189,7 +235,8 @@ TlsContext::TlsContext(const CertificateFiles& files) : state_(std::make_unique<
                SSL_CTX_use_PrivateKey(context, key.get()) == 1,
            "the certificate cannot be used");
     }
-    if (files.authority.empty()) continue;
+    state_->has_authority = !files.authority.empty();
+    if (!state_->has_authority) continue;
     Must(SSL_CTX_load_verify_locations(context, files.authority.c_str(), nullptr) == 1,
          "has no certificate of an authority", files.authority);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
@@ -198,23 +245,21 @@ TlsContext::TlsContext(const CertificateFiles& files) : state_(std::make_unique<
 
 TlsContext::~TlsContext() = default;
 
-std::unique_ptr<TlsSession> TlsContext::Begin(int fd, Side side) const {
-  SSL* const ssl = SSL_new(side == Side::kCaller ? state_->caller.get() : state_->listener.get());
-  BIO* const bio = BIO_new(PipeMethod());
-  if (ssl == nullptr || bio == nullptr) {
-    SSL_free(ssl);
-    BIO_free(bio);
-    throw Error(ExitCode::kResources, "out of memory");
-  }
-  SSL_set_bio(ssl, bio, bio);
-  side == Side::kCaller ? SSL_set_connect_state(ssl) : SSL_set_accept_state(ssl);
-  return std::make_unique<TlsSession>(ssl, fd);
+std::unique_ptr<TlsSession> TlsContext::Begin(int fd, Side side, const std::string& host) const {
+  const bool is_caller = side == Side::kCaller;
+  Session ssl(SSL_new(is_caller ? state_->caller.get() : state_->listener.get()));
+  BIO* const bio = ssl ? BIO_new(PipeMethod()) : nullptr;
+  if (bio == nullptr) throw Error(ExitCode::kResources, "out of memory");
+  SSL_set_bio(ssl.get(), bio, bio);
+  is_caller ? SSL_set_connect_state(ssl.get()) : SSL_set_accept_state(ssl.get());
+  if (is_caller && state_->has_authority) ExpectHost(ssl.get(), host);
+  return std::make_unique<TlsSession>(ssl.release(), fd);
 }
 
 struct TlsSession::State {
   std::mutex mutex;  // one thread may read while another one writes
   Pipe pipe;
-  std::unique_ptr<SSL, OpenSslFree<SSL_free>> ssl;
+  Session ssl;
   size_t taken = 0;  // bytes of the caller's that are encrypted and not all sent
   bool is_gone = false, is_broken = false;
 
@@ -255,12 +300,22 @@ bool TlsSession::Agree() {
                              : error == SSL_ERROR_SSL ? TakeReason()
                                                       : "";
   const ptrdiff_t flushed = state.Flush();  // also the alert that says why not
+  if (is_over) CheckHost();
   if (is_over && !reason.empty())
     throw Error(ExitCode::kFailure, fmt::format("no TLS 1.3: {}", reason));
   if (is_over || flushed == 0)
     throw ClosedEarly(ExitCode::kFailure, "no TLS 1.3: it closed the connection");
   wants_room_ = flushed < 0;
   return result == 1 && flushed > 0;
+}
+
+void TlsSession::CheckHost() const {
+  const long verified = SSL_get_verify_result(state_->ssl.get());
+  if (verified != X509_V_ERR_HOSTNAME_MISMATCH && verified != X509_V_ERR_IP_ADDRESS_MISMATCH)
+    return;
+  throw Error(ExitCode::kPrivilege, "its certificate names other hosts", "",
+              "name this one in the certificate (subjectAltName), or call it by a name that is "
+              "there");
 }
 
 ptrdiff_t TlsSession::Read(std::span<uint8_t> bytes) {
@@ -281,7 +336,7 @@ ptrdiff_t TlsSession::Read(std::span<uint8_t> bytes) {
   return state.is_gone ? 0 : -1;
 }
 
-ptrdiff_t TlsSession::Write(std::span<const uint8_t> bytes) {
+ptrdiff_t TlsSession::Write(std::span<const uint8_t> bytes, bool goes_on) {
   State& state = *state_;
   std::lock_guard lock(state.mutex);
   if (state.is_gone) return 0;
@@ -293,6 +348,8 @@ ptrdiff_t TlsSession::Write(std::span<const uint8_t> bytes) {
     if (put <= 0) return put;
     state.taken += static_cast<size_t>(put);
   }
+  const bool may_wait = goes_on && state.taken == burst && state.pipe.out.size() < kBurstBytes;
+  if (may_wait) return static_cast<ptrdiff_t>(std::exchange(state.taken, 0));
   const ptrdiff_t flushed = state.Flush();
   if (flushed <= 0) return flushed;
   return static_cast<ptrdiff_t>(std::exchange(state.taken, 0));

@@ -4,7 +4,8 @@
 // Without a certificate file each process makes itself a certificate, which proves nothing. The
 // token does: its proofs are bound to the TLS session (handshake.h), so that nobody between the two
 // sides can pass them on. With a certificate authority both sides must show a certificate of it as
-// well.
+// well, and that of a listener must name (subjectAltName) the host that the caller meant. A caller
+// has no name by which it could be told: any certificate of the authority does.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -35,14 +36,16 @@ class TlsSession;
 // Immutable, and shared by threads.
 class TlsContext {
  public:
-  // Throws Error kPrivilege for files that cannot be read or do not belong together.
+  // Throws Error kPrivilege for files that cannot be read or do not belong together, and for a key
+  // with a passphrase: nobody is asked for it.
   explicit TlsContext(const CertificateFiles& files);
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
 
-  // Over a connected socket, which the caller keeps open for as long as the session lives.
-  std::unique_ptr<TlsSession> Begin(int fd, Side side) const;
+  // Over a connected socket, which the caller keeps open for as long as the session lives. `host`:
+  // of a caller, whom it calls, by name or number; with an authority it is not empty.
+  std::unique_ptr<TlsSession> Begin(int fd, Side side, const std::string& host = "") const;
 
  private:
   struct State;
@@ -60,15 +63,16 @@ class TlsSession {
 
   // True once both sides have agreed; false: call again when the socket can be read, or written if
   // wants_room(). Throws Error kFailure, with the reason, when they do not: ClosedEarly when there
-  // is none. Until Trust is called the other side may say 64 KiB in all, and is told as much; one
-  // that says more is gone.
+  // is none; kPrivilege when the certificate is another host's. Until Trust is called the other
+  // side may say 64 KiB in all, and is told as much; one that says more is gone.
   bool Agree();
   void Trust();
   bool wants_room() const { return wants_room_; }
   // The bytes moved; 0: the other side is gone; -1: not now. What Write could not take now must be
-  // given to it again as it was, perhaps with more behind it.
+  // given to it again as it was, perhaps with more behind it. `goes_on`: another Write follows,
+  // with which these bytes may go.
   ptrdiff_t Read(std::span<uint8_t> bytes);
-  ptrdiff_t Write(std::span<const uint8_t> bytes);
+  ptrdiff_t Write(std::span<const uint8_t> bytes, bool goes_on = false);
   // It is gone because of what it said: no TLS, an alert, too much.
   bool is_broken() const;
   // The same on both sides of this session, and of no other.
@@ -76,6 +80,8 @@ class TlsSession {
 
  private:
   struct State;
+  void CheckHost() const;
+
   std::unique_ptr<State> state_;
   bool wants_room_ = false;
 };

@@ -102,5 +102,24 @@ TEST_F(ServiceReaching, AWorkerSaysWhichRankItCannotReachAndNotAtEveryTry) {
   EXPECT_NE(lines()[0].find("cannot reach rank 0: " + address), std::string::npos) << lines()[0];
 }
 
+// A rank that joined with a plain address on a network, where the worker's user allows none.
+TEST_F(ServiceReaching, AWorkerSendsNothingToAnAddressThatOthersCouldReadAt) {
+  const JobPlace place((folder_ / "job").string(), SecretFiles{}, true);
+  SendLanes lanes({.check_address = [&](const DeliveryAddress& to) { place.CheckExposed(to); },
+                   .note = [this](const std::string& line) { Note(line); }});
+  lanes.SetTerm(1, {"tcp:192.0.2.1:7070"});
+  TensorBatch batch;
+  batch.term = 1;
+  Element element;
+  element.payload = std::move(batch);
+  StopSignal stop;
+  ASSERT_TRUE(lanes.Put(0, std::move(element), &stop));
+  while (lines().empty() && MonotonicNs() < deadline_) usleep(10'000);
+  lanes.Stop();
+  ASSERT_FALSE(lines().empty());
+  for (const char* part : {"cannot reach rank 0: tcp:192.0.2.1:7070", "--insecure"})
+    EXPECT_NE(lines()[0].find(part), std::string::npos) << lines()[0];
+}
+
 }  // namespace
 }  // namespace headrace::reader::service

@@ -355,18 +355,22 @@ TEST_F(NetworkFiles, WhatSomebodyElsePutBesideATokenIsLeftAlone) {
             std::string::npos);
 }
 
-// `openssl` makes them: what sites have was not made by us.
-bool MakeCertificates(const fs::path& folder) {
+// `openssl` makes them: what sites have was not made by us. `names`: as of subjectAltName; empty:
+// none but the subject's.
+bool MakeCertificates(const fs::path& folder, const std::string& names = "IP:127.0.0.1") {
   const std::string in = "cd '" + folder.string() + "' && exec 2>/dev/null; ";
   const std::string authority =
       "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out "
       "ca.pem -subj /CN=site -days 30 && ";
   const std::string member =
       "openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout m.key -out m.csr "
-      "-subj "
-      "/CN=member && openssl x509 -req -in m.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out "
+      "-subj /CN=127.0.0.1 && ";
+  const std::string extension =
+      names.empty() ? ": > m.ext && " : "echo 'subjectAltName=" + names + "' > m.ext && ";
+  const std::string sign =
+      "openssl x509 -req -in m.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile m.ext -out "
       "m.pem -days 30";
-  return std::system((in + authority + member).c_str()) == 0;
+  return std::system((in + authority + member + extension + sign).c_str()) == 0;
 }
 
 TEST_F(NetworkFiles, WithAnAuthorityBothSidesShowACertificate) {
@@ -388,6 +392,57 @@ TEST_F(NetworkFiles, WithAnAuthorityBothSidesShowACertificate) {
   EXPECT_NE(lines.find("no TLS 1.3"), std::string::npos) << lines;
   EXPECT_THROW(CredentialsOf(kSecret, {At("m.pem"), At("ca.key"), ""}), Error);
   EXPECT_THROW(CredentialsOf(kSecret, {At("m.pem"), "", ""}), Error);
+}
+
+TEST_F(NetworkFiles, WithAnAuthorityAListenersCertificateNamesWhomTheCallerMeans) {
+  const struct {
+    const char *names, *host;
+    bool is_right;
+  } kCases[] = {{"IP:127.0.0.1", "127.0.0.1", true},
+                {"IP:127.0.0.2,DNS:localhost", "127.0.0.1", false},
+                {"IP:127.0.0.2,DNS:localhost", "localhost", true},
+                {"DNS:other,IP:127.0.0.1", "localhost", false},
+                {"", "127.0.0.1", false}};  // the subject is called so, which does not count
+  for (const auto& [names, host, is_right] : kCases) {
+    SCOPED_TRACE(std::string(names) + " called as " + host);
+    if (!MakeCertificates(folder_, names)) GTEST_SKIP() << "openssl makes no certificates here";
+    const CertificateFiles files = {At("m.pem"), At("m.key"), At("ca.pem")};
+    const auto credentials = CredentialsOf(kSecret, files);
+    Listener listener({DeliveryKind::kTls, {}, {"127.0.0.1", 0}}, credentials);
+    std::atomic<bool> is_over{false};
+    std::thread accepting([&] {
+      while (!is_over) listener.Accept([&] { return is_over.load(); });
+    });
+    DeliveryAddress to = listener.address();
+    to.at.host = host;
+    std::string text = "no error";
+    try {
+      ConnectSender(to, {.credentials = credentials});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kPrivilege);
+      text = error.what();
+    }
+    is_over = true;
+    accepting.join();
+    EXPECT_EQ(text.find("its certificate names other hosts") == std::string::npos, is_right)
+        << text;
+    EXPECT_EQ(text == "no error", is_right) << text;
+  }
+}
+
+// Without a terminal to ask at, a program that asks ends or hangs; this one is not to ask at all.
+TEST_F(NetworkFiles, AKeyWithAPassphraseIsRefusedWithoutAQuestion) {
+  if (!MakeCertificates(folder_)) GTEST_SKIP() << "openssl makes no certificates here";
+  for (const char* format : {"pkcs8 -topk8", "ec -aes256"}) {
+    const std::string lock = "cd '" + folder_.string() + "' && openssl " + format +
+                             " -in m.key -out locked.key -passout pass:secret 2>/dev/null";
+    ASSERT_EQ(std::system(lock.c_str()), 0) << format;
+    const std::string text = TokenErrorOf([&] {
+      CredentialsOf(kSecret, {At("m.pem"), At("locked.key"), ""});
+    });
+    EXPECT_NE(text.find("has a passphrase, which nobody is asked for"), std::string::npos) << text;
+    EXPECT_NE(text.find("openssl pkey"), std::string::npos) << text;
+  }
 }
 
 TEST(NetworkAddress, HostsAndPorts) {
