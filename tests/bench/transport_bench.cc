@@ -1,11 +1,15 @@
 // Transports between processes beside what the machine gives: frames over a Unix socket, TCP and
-// TLS beside the bare socket, the ring in shared memory beside memcpy, and what handing a batch to
-// another thread costs. Pairs are interleaved; medians with the 10th and 90th percentile of the
-// pairs' ratios.
+// TLS beside the bare socket, TLS beside bare OpenSSL, the ring in shared memory beside memcpy, and
+// what handing a batch to another thread costs. Pairs are interleaved; medians with the 10th and
+// 90th percentile of the pairs' ratios.
 //
-//   transport_bench [PAIRS]        default 9
+//   transport_bench [PAIRS [network]]        default 9; network: TCP and TLS alone
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <openssl/evp.h>
+#include <openssl/rsa.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +18,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -96,6 +101,69 @@ double RawSocket(uint64_t total, uint64_t block, bool tcp = false) {
   close(pair[1]);
   return seconds;
 }
+
+// What OpenSSL reaches by itself: its own sockets, one thread at each end, `total` bytes in writes
+// of `block`. As ours: TLS 1.3, the same first cipher.
+class BareTls {
+ public:
+  BareTls() : context_(SSL_CTX_new(TLS_method())) {
+    EVP_PKEY* const key = EVP_EC_gen("P-256");
+    X509* const certificate = X509_new();
+    X509_gmtime_adj(X509_getm_notBefore(certificate), 0);
+    X509_gmtime_adj(X509_getm_notAfter(certificate), 86'400);
+    X509_set_pubkey(certificate, key);
+    if (X509_sign(certificate, key, EVP_sha256()) == 0 ||
+        SSL_CTX_use_certificate(context_, certificate) != 1 ||
+        SSL_CTX_use_PrivateKey(context_, key) != 1 ||
+        SSL_CTX_set_min_proto_version(context_, TLS1_3_VERSION) != 1 ||
+        SSL_CTX_set_ciphersuites(context_, "TLS_AES_128_GCM_SHA256") != 1)
+      std::abort();
+    X509_free(certificate);
+    EVP_PKEY_free(key);
+  }
+  ~BareTls() { SSL_CTX_free(context_); }
+  BareTls(const BareTls&) = delete;
+  BareTls& operator=(const BareTls&) = delete;
+
+  double Move(uint64_t total, uint64_t block) const {
+    int pair[2];
+    TcpPair(pair);
+    SSL* const writer = SSL_new(context_);
+    SSL* const reader = SSL_new(context_);
+    SSL_set_fd(writer, pair[0]);
+    SSL_set_fd(reader, pair[1]);
+    std::thread agreeing([&] {
+      if (SSL_accept(reader) != 1) std::abort();
+    });
+    if (SSL_connect(writer) != 1) std::abort();
+    agreeing.join();
+    const std::vector<char> from(block, 1);
+    std::vector<char> to(block);
+    const double seconds = Seconds([&] {
+      std::thread reading([&] {
+        for (uint64_t left = total; left > 0;) {
+          const int got = SSL_read(reader, to.data(), static_cast<int>(std::min(left, block)));
+          if (got <= 0) std::abort();
+          left -= static_cast<uint64_t>(got);
+        }
+      });
+      for (uint64_t left = total; left > 0;) {
+        const int put = SSL_write(writer, from.data(), static_cast<int>(std::min(left, block)));
+        if (put <= 0) std::abort();
+        left -= static_cast<uint64_t>(put);
+      }
+      reading.join();
+    });
+    SSL_free(writer);
+    SSL_free(reader);
+    close(pair[0]);
+    close(pair[1]);
+    return seconds;
+  }
+
+ private:
+  SSL_CTX* const context_;
+};
 
 // `count` frames of the batch; `decodes`: into tensors on the other side, else the checksum alone.
 double Frames(DeliveryKind kind, const TensorBatch& batch, int count, bool decodes) {
@@ -180,18 +248,31 @@ void CompareNetwork(int pairs, uint64_t mebibytes) {
   const uint64_t frame_bytes = encoder.Encode(batch).back().bytes();
   const int count = static_cast<int>((uint64_t{1} << 30) / frame_bytes);
   const uint64_t total = frame_bytes * static_cast<uint64_t>(count);
+  const double gigabytes = static_cast<double>(total) / 1e9;
+  const std::string size =
+      fmt::format("of {:.1f} MiB", static_cast<double>(frame_bytes) / (1 << 20));
+  const BareTls tls;
   const auto raw = [&] { return RawSocket(total, frame_bytes, true); };
-  for (const auto& [kind, goal] : {std::pair(DeliveryKind::kTcp, 0.9), {DeliveryKind::kTls, 0.6}})
-    Compare(
-        fmt::format("{}, frames of {:.1f} MiB, checked", NameOf(kind),
-                    static_cast<double>(frame_bytes) / (1 << 20)),
-        pairs, static_cast<double>(total) / 1e9, "bare TCP",
-        [&] { return Frames(kind, batch, count, false); }, raw, goal);
+  const auto open_ssl = [&] { return tls.Move(total, frame_bytes); };
+  const auto ours = [&](DeliveryKind kind) {
+    return [&, kind] { return Frames(kind, batch, count, false); };
+  };
+  Compare("tcp, frames " + size + ", checked", pairs, gigabytes, "bare TCP",
+          ours(DeliveryKind::kTcp), raw, 0.9);
+  Compare("tls, frames " + size + ", checked", pairs, gigabytes, "bare TCP",
+          ours(DeliveryKind::kTls), raw, 0.6);
+  Compare("bare OpenSSL, writes " + size, pairs, gigabytes, "bare TCP", open_ssl, raw, 0);
+  Compare("tls, frames " + size + ", checked", pairs, gigabytes, "bare OpenSSL",
+          ours(DeliveryKind::kTls), open_ssl, 0);
 }
 
 int main(int argc, char** argv) {
   setenv("HEADRACE_ACCOUNTS", "off", 0);
   const int pairs = argc > 1 ? std::max(1, std::atoi(argv[1])) : 9;
+  if (argc > 2 && std::string(argv[2]) == "network") {
+    for (const uint64_t mebibytes : {1, 9}) CompareNetwork(pairs, mebibytes);
+    return 0;
+  }
   std::mt19937_64 random(1);
   constexpr uint64_t kMiB = 1 << 20;
   // A frame of 1 MiB, most of it ids as in rm1.
