@@ -113,7 +113,9 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
     OperatorSample sample = SampleOperator(id, o);
     sample.stage_id = stage_id(o.stage);
     sample.position = positions[sample.stage_id]++;
-    if (split) {
+    // The kernel knows nothing of an operator that nobody enters: its times were told (hrx_worked).
+    const bool told = o.enters == 0 && o.busy_ns > 0;
+    if (split && !told) {
       const auto index = static_cast<uint32_t>(i);
       const auto seen = splits->find(index);
       const KernelSplit now = seen == splits->end() ? KernelSplit{} : seen->second;

@@ -372,3 +372,42 @@ HRX_PUBLIC void hrx_queue_sampled(uint32_t queue, uint32_t occupancy, int taken)
   hr_queue_advance_(q, now);
   HR_STORE_(&q->sequence, q->sequence + 1);
 }
+
+static uint64_t ticks_of(const struct hr_segment* g, uint64_t ns) {
+  return (uint64_t)((double)ns * (double)g->header.ticks_per_second / 1e9);
+}
+
+HRX_PUBLIC void hrx_worked(uint32_t op, uint64_t completions, uint64_t busy_ns, uint64_t cpu_low_ns,
+                           uint64_t cpu_high_ns) {
+  struct hr_segment* g = hr_segment_();
+  struct hr_slot* s = hr_slot_(HR_NONE);
+  struct hr_block* b;
+  uint32_t sequence;
+  uint64_t ticks;
+  if (!g || !s || op >= HR_MAX_OPERATORS) return;
+  if (cpu_high_ns > busy_ns) cpu_high_ns = busy_ns;
+  if (cpu_low_ns > cpu_high_ns) cpu_low_ns = cpu_high_ns;
+  b = &s->blocks[op + 1];
+  ticks = ticks_of(g, busy_ns);
+  sequence = s->sequence;
+  HR_STORE_(&s->sequence, sequence + 1);
+  HR_ADD_(&b->ticks[HR_BUSY], ticks);
+  HR_ADD_(&b->shared_busy_ticks, ticks); /* none of it is the calling thread's CPU time */
+  HR_ADD_(&b->cpu_ns, cpu_high_ns);
+  HR_ADD_(&b->cpu_low_ns, cpu_low_ns);
+  HR_ADD_(&b->cpu_high_ns, cpu_high_ns);
+  HR_STORE_(&s->sequence, sequence + 2);
+  hr_done(op, completions, 0, 0, 0);
+}
+
+HRX_PUBLIC void hrx_stage_lived(uint32_t stage, uint64_t lifetime_ns, uint64_t inside_ns,
+                                uint64_t cpu_ns) {
+  struct hr_segment* g = hr_segment_();
+  struct hr_stage_entry* e;
+  if (!g || stage >= HR_MAX_STAGES) return;
+  if (inside_ns > lifetime_ns) inside_ns = lifetime_ns;
+  e = &g->stages[stage];
+  HR_SHARED_ADD_(&e->lifetime_ticks, ticks_of(g, lifetime_ns));
+  HR_SHARED_ADD_(&e->unattributed_ticks, ticks_of(g, lifetime_ns - inside_ns));
+  HR_SHARED_ADD_(&e->on_cpu_ns, cpu_ns);
+}

@@ -22,6 +22,16 @@ def _torch_dataloader(module):
     _loader.account_for_all(module.DataLoader, _reaches_workers)
 
 
+def _by(name, change):
+    """That function of a module of this package, which is imported where it is needed."""
+
+    def changed(module):
+        package = __import__("headrace." + name)
+        getattr(getattr(package, name), change)(module)
+
+    return changed
+
+
 def _at_first_use(kind, change):
     """Changes a library when the first object of that class is made: most programs import it and make none."""
     make = kind.__init__
@@ -69,6 +79,10 @@ def _say(text):
 
 _KNOWN = {
     "torch.utils.data.dataloader": _torch_dataloader,
+    "tensorflow.python.data.ops.iterator_ops": _by("_tfdata", "account_for_iterators"),
+    "keras.src.backend.tensorflow.trainer": _by("_tfdata", "account_for_fit"),
+    "ray.data.iterator": _by("_raydata", "account_for_iterators"),
+    "ray.data._internal.execution.operators.map_operator": _by("_raydata", "account_for_tasks"),
     "multiprocessing.pool": _pools("account_for_pools", "Pool"),
     "concurrent.futures.process": _pools("account_for_processes", "ProcessPoolExecutor"),
     "concurrent.futures.thread": _pools("account_for_threads", "ThreadPoolExecutor"),

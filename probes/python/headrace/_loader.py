@@ -266,6 +266,8 @@ def iterate(loader, make, rows=None):
     """The accounted iterator of a loader whose class makes its iterators by make(loader)."""
     if loader.num_workers <= 0:
         inner, receiving, queue = make(loader), None, None
+        if not isinstance(inner, Batches):
+            _receive.see_sampler(inner)
     else:
         before = getattr(loader, "_iterator", None)  # of persistent workers
         with _receive.between_epochs("start_workers" if before is None else "receive", loader):

@@ -10,7 +10,7 @@ import weakref
 from headrace import _account
 from headrace._account import RECEIVER, WORKERS, is_consumer, thread
 from headrace._library import NONE, active, function
-from headrace._operator import _begin, _end, operator
+from headrace._operator import _begin, _end, _end_one, operator
 
 _pass_on = function("hrx_pass_on")
 _wait_in = function("hrx_wait_in")
@@ -19,10 +19,10 @@ _thread_stage = function("hrx_thread_stage")
 _stage_here = function("hrx_stage_here")
 
 _OPERATORS = {name: operator(name, kind) for name, kind in {
-    "receive": "receive", "unpickle": "deserialize", "in_order": "order", "start_workers": "start",
+    "receive": "receive", "unpickle": "deserialize", "in_order": "order", "sampler": "sample", "start_workers": "start",
     "end_workers": "start"}.items()}
 _RECEIVE, _UNPICKLE, _IN_ORDER = _OPERATORS["receive"], _OPERATORS["unpickle"], _OPERATORS["in_order"]
-_START = _OPERATORS["start_workers"]
+_START, _SAMPLER = _OPERATORS["start_workers"], _OPERATORS["sampler"]
 _MOST = 0x7FFFFFFF
 
 
@@ -117,7 +117,22 @@ class Receiving:
         self.first, self.new = True, False
 
 
-class _Receives:
+class _Samples:
+    """Overrides a method of torch's iterators: which rows the next batch is of is found by the trainer's own thread."""
+
+    def _next_index(self):
+        if _begin(_SAMPLER.handle):
+            _SAMPLER.begin()
+        try:
+            indices = super()._next_index()
+        except BaseException:
+            _end(_SAMPLER.handle)
+            raise
+        _end_one(_SAMPLER.handle, 0)
+        return indices
+
+
+class _Receives(_Samples):
     """Overrides methods of torch's _MultiProcessingDataLoaderIter."""
 
     def _try_get_data(self, *arguments, **named):
@@ -140,14 +155,32 @@ class _Receives:
             return super()._shutdown_workers()
 
 
-_classes = {}  # class of an iterator -> the one that receives
+_classes = {}  # class of an iterator and one of ours -> the one that is both
+
+
+def _overridden(kind, by):
+    made = _classes.get((kind, by))
+    if made is None:
+        made = _classes[kind, by] = type(kind.__name__, (by, kind), {
+            "__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__})
+    return made
+
+
+def see_sampler(inner):
+    """Accounts for the sampler of an iterator that makes its batches itself, where it is made as we know it."""
+    kind = type(inner)
+    try:
+        if not issubclass(kind, _Samples) and callable(inner._next_index):
+            inner.__class__ = _overridden(kind, _Samples)
+    except (AttributeError, TypeError):
+        pass
 
 
 def _seen(inner):
     kind = type(inner)
     if issubclass(kind, _Receives):
         return True
-    for name in ("_try_get_data", "_shutdown_workers", "_shutdown", "_task_info", "_data_queue"):
+    for name in ("_next_index", "_try_get_data", "_shutdown_workers", "_shutdown", "_task_info", "_data_queue"):
         getattr(inner, name)
     if inner._data_queue is not inner._worker_result_queue:
         return False  # another thread takes the batches, to pin them
@@ -167,10 +200,6 @@ def _seen(inner):
             _pass_on(_RECEIVE.handle, _UNPICKLE.handle, size)
         return data
 
-    made = _classes.get(kind)
-    if made is None:
-        made = _classes[kind] = type(kind.__name__, (_Receives, kind), {
-            "__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__})
-    inner.__class__ = made
+    inner.__class__ = _overridden(kind, _Receives)
     inner._worker_result_queue._recv_bytes = recv_bytes
     return True

@@ -1,0 +1,168 @@
+"""Ray Data in programs that were not changed for it: how long the trainer waits for iter_batches() and its like, and what the
+tasks of each operator do in their own processes.
+
+A task belongs to the stage of its operator, as Ray names it: "MapBatches(Decode)". Rows that operators have made and the trainer
+has not taken are the queue "rows". It has no bound: Ray makes as many as memory allows.
+"""
+import functools
+
+from headrace import _account
+from headrace._account import TRAINER, Process, thread
+from headrace._batches import LoaderBatches, ReadyBatches, rows_of
+from headrace._library import NONE, active, function
+from headrace._operator import _end, operator
+
+_begin_after = function("hrx_begin_after")
+_idle = function("hrx_idle")
+_MOST = 0x7FFFFFFF
+
+
+# ---- The tasks' side ----
+
+def _join(name):
+    """The calling thread runs tasks of that operator."""
+    Process.default_stage = name  # whatever else it takes is none of a trainer's
+    if _account.ensure():
+        stage = _account.stage_id(name, 1)
+        if not thread.given or _account.stage_here() != stage:
+            thread.given = True
+            _account.move_to(stage)
+
+
+def account_for_tasks(module):
+    """ray.data._internal.execution.operators.map_operator"""
+    inner = module._map_task
+    if hasattr(inner, "_headrace_inner"):
+        return
+
+    @functools.wraps(inner)
+    def _map_task(transformer, context, task, *blocks, **named):
+        made = inner(transformer, context, task, *blocks, **named)
+        name = getattr(task, "op_name", None)
+        if not isinstance(name, str) or not active():
+            return (yield from made)
+        _join(name)
+        return (yield from _slices(operator(name, "call"), made))
+
+    _map_task._headrace_inner = inner
+    module._map_task = _map_task
+
+
+def _slices(op, inner):
+    """Runs a task inside `op`. Between two of its blocks the thread is Ray's; after the last it waits for the next task."""
+    handle, send, value = op.handle, inner.send, None
+    while True:
+        if _begin_after(handle, handle) and op.bind():
+            _begin_after(handle, handle)
+        try:
+            item = send(value)
+        except StopIteration as end:
+            _end(handle)
+            op.count(completions=1)
+            _idle(handle)
+            return end.value
+        except BaseException:
+            _end(handle)
+            raise
+        _end(handle)
+        rows = getattr(item, "num_rows", None)  # of a block; what describes it follows
+        if isinstance(rows, int) and rows > 0:
+            op.count(rows=rows)
+        try:
+            send, value = inner.send, (yield item)
+        except GeneratorExit:
+            inner.close()
+            raise
+        except BaseException as error:
+            send, value = inner.throw, error
+
+
+# ---- The trainer's side ----
+
+class _ReadyRows(ReadyBatches):
+    """Rows that the last operator has made and the trainer has not taken."""
+
+    def __init__(self, generator):
+        self.generator, self.number, self.taken, self.next_ns = generator, NONE, -1, 0
+        self.last, self.rows_taken = None, 0
+
+    def find(self):
+        """The operator whose rows the trainer takes, once Ray has begun: an executor's, in the generator that asks it."""
+        executor = self.generator.gi_frame.f_locals["executor"]
+        return list(executor._topology)[-1]
+
+    def occupancy(self):
+        return min(_MOST, max(0, self.last.metrics.rows_task_outputs_generated - self.rows_taken))
+
+    def register(self):
+        pass
+
+    def took(self, rows):
+        self.rows_taken += rows
+        if self.last is None:
+            try:
+                self.last = self.find()
+                self.occupancy()
+            except Exception:  # made differently in this version, or by another process: its queue is not seen
+                self.last, self.generator = False, None
+                return
+            self.generator = None
+            self.number = _account.register_queue(b"rows", _account.stage_id(self.last.name, 0),
+                                                  _account.stage_id(TRAINER, 1, 1), 0)
+        if self.last:
+            ReadyBatches.look(self, rows)
+
+    def look(self, taken, last=False):
+        pass
+
+
+class _RayBatches(LoaderBatches):
+    def _prepare(self):
+        Process.has_loader = True
+        names = [] if self._queue.last is None or not self._queue.last else [self._queue.last.name]
+        return _account.become_consumer(*names)
+
+    def __next__(self):
+        batch = super().__next__()
+        try:
+            self._queue.took(rows_of(batch, True))
+        except Exception:
+            pass
+        return batch
+
+
+class _Batches:
+    """What iter_batches() gives."""
+
+    def __init__(self, inner):
+        self._inner = inner
+
+    def __iter__(self):
+        made = iter(self._inner)
+        if thread.asking or Process.default_stage is not None or not active() or not hasattr(made, "gi_frame"):
+            return made
+        return _RayBatches(made, collated=True, queue=_ReadyRows(made))
+
+    def __getattr__(self, name):
+        if name == "_inner":
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+    @property
+    def __class__(self):
+        return type(self._inner)
+
+
+def account_for_iterators(module):
+    """ray.data.iterator"""
+    kind = module.DataIterator
+    if "_headrace_accounted" in kind.__dict__:
+        return
+    inner = kind._iter_batches
+
+    @functools.wraps(inner)
+    def _iter_batches(self, *arguments, **named):
+        return _Batches(inner(self, *arguments, **named))
+
+    kind._iter_batches = _iter_batches
+    kind._headrace_accounted = True

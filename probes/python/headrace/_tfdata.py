@@ -1,0 +1,253 @@
+"""tf.data in programs that were not changed for it: how long the trainer waits for its iterator, and what tf.data's threads
+do meanwhile, by its own analytical model (tf.data.experimental.get_model_proto), which has the pipeline as it runs: rewritten,
+with the parallelism that is in use now. That model is looked at a few times a second, on the trainer's thread.
+
+An iterator is seen from its second batch on: the first shows how it is made. One whose model is not there (autotuning is off, or
+an older version) is only seen where the trainer's own thread makes its batches; else it is left alone, and seen from outside.
+"""
+import functools
+import threading
+import time
+
+from headrace import _account, _tfmodel
+from headrace._account import TRAINER, Process, thread
+from headrace._batches import _NO_STAGE, Batches
+from headrace._library import active, function
+from headrace._operator import _end, operator
+
+_step = function("hrx_step")
+_done = function("hrx_done")
+
+# A look may take this part of the time since the last one, and is not made more often than that.
+_LOOK_SHARE, _LOOK_EVERY_NS = 0.004, 100_000_000
+
+_STEP = operator("step", "consumer", TRAINER)
+
+
+def _is_taker():
+    """Whether what the calling thread takes are batches of a trainer's: not what one source takes of another."""
+    if thread.asking or Process.default_stage is not None or not active():
+        return False
+    return threading.current_thread() is threading.main_thread() or bool(_account.is_consumer())
+
+
+class _Clock:
+    """CPU time of the other threads of this process."""
+
+    def __init__(self):
+        self.others_ns = self.read()
+
+    @staticmethod
+    def read():
+        return time.process_time_ns() - time.thread_time_ns()
+
+    def since(self):
+        now = self.read()
+        passed, self.others_ns = now - self.others_ns, now
+        return max(0, passed)
+
+
+class _Source(Batches):
+    """One iterator, while the program keeps it. Does not hold it: it ends when the program lets it go."""
+
+    def __init__(self):
+        super().__init__(iter(()))
+        self._next = None
+        self.pipeline = self.ends = None  # what tf.data does, by its model; the step that `fit` is inside
+        self.seen = self.alone = self.fits = False
+        self.rows_each = 0
+        self.clock, self.waiting_cpu_ns, self.waited_ns = None, 0, 0
+        self.next_look_ns = self.last_look_ns = 0
+        self.steps = []  # of fit since the last look: nanoseconds each
+
+    def decide(self, iterator, fits=False):
+        """After the first batch: what is to be accounted for."""
+        self.seen, self.fits = True, fits
+        dataset = getattr(iterator, "_dataset", None)
+        if fits:
+            self.rows_each = _tfmodel.batch_size_of(dataset)
+        began_ns = time.monotonic_ns()
+        self.pipeline = _tfmodel.Pipeline.of(iterator)
+        if self.pipeline is None:
+            self.alone = fits or _tfmodel.is_asynchronous(dataset)
+            self._makes_itself = not self.alone
+        if not self.alone:
+            self._look_at(began_ns, time.monotonic_ns())
+
+    def _prepare(self):
+        Process.has_loader = True
+        stages = [] if self.pipeline is None else self.pipeline.stages
+        if not _account.ensure():
+            return False
+        for stage in stages:  # in pipeline order, the trainer last
+            stage.register()
+        own = _account.stage_id(_tfmodel.OWN_THREAD, 1) if self._makes_itself else 0
+        if not _account.become_consumer():
+            return False
+        self._source = self._stage = _NO_STAGE
+        if self._makes_itself:
+            self._stage = min(own, _NO_STAGE)
+            self._source = min(_account.register_operator(b"fetch", b"fetch", own), _NO_STAGE)
+        self._served = 0
+        self.clock = _Clock()
+        return True
+
+    # ---- A loop over the iterator ----
+
+    def take(self, iterator, call):
+        if not self.seen:
+            batch = call()
+            self.decide(iterator)
+            return batch
+        if self.alone:
+            return call()
+        self._next = call
+        begin_ns, others_ns = time.monotonic_ns(), _Clock.read()
+        try:
+            return self.__next__()
+        finally:
+            self._next = None  # it holds the iterator
+            now_ns = time.monotonic_ns()
+            self.waited_ns += now_ns - begin_ns
+            self.waiting_cpu_ns += max(0, _Clock.read() - others_ns)
+            if self.pipeline is not None and now_ns >= self.next_look_ns:
+                self.look(iterator, now_ns)
+
+    # ---- Keras: fit() asks for the batch inside of its step ----
+
+    def fit(self, iterator, call):
+        if not self.seen:
+            result = call()
+            self.decide(iterator, fits=True)
+            return result
+        if self.alone:
+            return call()
+        if not self._prepared or not _account.is_consumer():
+            self._prepared = self._prepare()
+            if _account.is_consumer():
+                _STEP.begin()
+        begin_ns = self.ends or time.monotonic_ns()
+        result = call()
+        self.ends = time.monotonic_ns()
+        self.steps.append(self.ends - begin_ns)
+        if self.ends >= self.next_look_ns:
+            self.look(iterator, self.ends)
+        return result
+
+    def told_steps(self, gaps_ns, batches):
+        """Steps since the last look. `gaps_ns`: what passed between two requests, of the latest; `batches` were taken."""
+        steps, self.steps = self.steps, []
+        each = round(batches / len(steps)) if steps else 0  # steps_per_execution
+        known = len(gaps_ns) // each if each else 0
+        if not known:
+            return 0
+        stage = _account.stage_id(TRAINER, 1, 1)
+        step = _account.register_operator(b"step", b"consumer", stage)
+        waited_ns, last = 0, gaps_ns[len(gaps_ns) - known * each:]
+        mean_ns = sum(last) / known
+        for at, took_ns in enumerate(steps):
+            place = at - (len(steps) - known)
+            gap_ns = sum(last[place * each:(place + 1) * each]) if place >= 0 else mean_ns
+            compute_ns = int(min(took_ns, gap_ns))
+            waited_ns += took_ns - compute_ns
+            _step(took_ns - compute_ns, compute_ns, self.rows_each * each)
+            _done(step, 1, self.rows_each * each, 0, 0)
+        return waited_ns
+
+    # ---- What tf.data does ----
+
+    def _look_at(self, begin_ns, end_ns):
+        self.last_look_ns = end_ns
+        self.next_look_ns = end_ns + max(_LOOK_EVERY_NS, int((end_ns - begin_ns) / _LOOK_SHARE))
+
+    def look(self, iterator, now_ns):
+        passed_ns = now_ns - self.last_look_ns
+        try:
+            gaps_ns, batches = self.pipeline.read(iterator)
+        except Exception:  # the iterator is gone, or made differently: what was seen of it stays
+            self.next_look_ns = 1 << 63
+            return
+        self._look_at(now_ns, time.monotonic_ns())
+        if self.fits:
+            self.waited_ns = self.told_steps(gaps_ns, batches)
+        clock = self.clock
+        if clock is not None:
+            self.pipeline.tell(passed_ns, self.waited_ns, self.waiting_cpu_ns, clock.since())
+        self.waited_ns = self.waiting_cpu_ns = 0
+
+    def __del__(self):
+        super().__del__()
+        try:
+            if self.fits:
+                _end(_STEP.handle)
+        except Exception:  # the interpreter is going away
+            pass
+
+
+def _source_of(iterator):
+    own = iterator.__dict__
+    source = own.get("_headrace_source")
+    if source is None:
+        source = own["_headrace_source"] = _Source()
+    return source
+
+
+def account_for_iterators(module):
+    """tensorflow.python.data.ops.iterator_ops"""
+    kind, eager = module.OwnedIterator, module.context.executing_eagerly
+    if "_headrace_accounted" in kind.__dict__:
+        return
+
+    def asking(name):
+        inner = getattr(kind, name)
+
+        @functools.wraps(inner)
+        def asked(self):
+            if thread.asking or not eager() or not _is_taker():
+                return inner(self)
+            return _source_of(self).take(self, functools.partial(inner, self))
+
+        setattr(kind, name, asked)
+
+    asking("__next__")
+    asking("get_next")
+    kind._headrace_accounted = True
+
+
+def account_for_fit(module):
+    """The trainer of Keras 3 over TensorFlow: keras.src.backend.tensorflow.trainer"""
+    kind = module.TensorFlowTrainer
+    if "_headrace_accounted" in kind.__dict__:
+        return
+    make = kind.make_train_function
+
+    @functools.wraps(make)
+    def make_train_function(self, *arguments, **named):
+        made = make(self, *arguments, **named)
+        called = self.train_function
+        if called is not None and not hasattr(called, "_headrace_inner"):
+            self.train_function = _fitting(called)
+        return self.train_function if made is called else made
+
+    kind.make_train_function = make_train_function
+    kind._headrace_accounted = True
+
+
+def _fitting(inner):
+    @functools.wraps(inner)
+    def function(iterator):
+        if getattr(iterator, "_dataset", None) is None or not _is_taker():
+            return inner(iterator)
+        return _source_of(iterator).fit(iterator, functools.partial(_inside, inner, iterator))
+
+    function._headrace_inner = inner
+    return function
+
+
+def _inside(inner, iterator):
+    """What asks inside of a step is seen by the step."""
+    thread.asking = True
+    try:
+        return inner(iterator)
+    finally:
+        thread.asking = False

@@ -1,0 +1,220 @@
+"""tf.data's analytical model of one of its pipelines, as stages and operators: which transformations run in which of its
+threads, how long they worked, and how many run at once.
+
+A transformation that runs on its own (map, batch or interleave with num_parallel_calls, prefetch) divides the pipeline: what
+comes before it runs in its thread, what comes after it in the next one's, at last in the trainer's.
+"""
+import re
+import sys
+
+from headrace import _account
+from headrace._library import function
+
+_worked = function("hrx_worked")
+_stage_lived = function("hrx_stage_lived")
+
+OWN_THREAD = "tf.data"  # the stage of what the trainer's own thread makes
+
+# Node classes of the model's format (model.proto) that have threads of their own.
+_ASYNCHRONOUS = (2, 4, 6)
+_INTERLEAVES = 2
+
+# Names of the model's nodes -> (as the program writes them, kind). Others are called what the model calls them.
+_NAMES = {
+    "Map": ("map", "map"), "ParallelMap": ("map", "map"), "Batch": ("batch", "batch"), "ParallelBatch": ("batch", "batch"),
+    "PaddedBatch": ("padded_batch", "batch"), "MapAndBatch": ("map_and_batch", "map"),
+    "Interleave": ("interleave", "fetch"), "ParallelInterleave": ("interleave", "fetch"), "FlatMap": ("flat_map", "fetch"),
+    "Shuffle": ("shuffle", "shuffle"), "ShuffleAndRepeat": ("shuffle", "shuffle"), "Filter": ("filter", "map"),
+    "TFRecord": ("TFRecordDataset", "fetch"), "TextLine": ("TextLineDataset", "fetch"), "Generator": ("from_generator", "fetch"),
+    "TensorSlice": ("from_tensor_slices", "fetch"), "Cache": ("cache", "cache"), "MemoryCache": ("cache", "cache"),
+    "Unbatch": ("unbatch", "batch"), "Zip": ("zip", "zip"), "Prefetch": ("prefetch", "prefetch"),
+}
+# Nodes that hand on what they get.
+_LIGHT = {"Root", "Range", "Repeat", "ForeverRepeat", "Take", "Skip", "Options", "Model", "Shard", "AssertCardinality",
+          "Tensor", "MaxIntraOpParallelism", "PrivateThreadPool", "FiniteTake", "FiniteSkip", "FiniteRepeat", "Concatenate"}
+# What more of can be made at once by a setting.
+_DIVISIBLE = {"map", "batch", "padded_batch", "map_and_batch", "interleave", "flat_map", "TFRecordDataset", "TextLineDataset"}
+
+# The classes by which the program wrote it.
+_ASYNCHRONOUS_CLASSES = ("Parallel", "Prefetch", "MapAndBatch", "_DataService", "Snapshot")
+
+
+def _plain(name):
+    """The name of a node without what its version and place add: ParallelMapV2(id:3) -> ParallelMap."""
+    name = name.rpartition("::")[2].partition("(")[0].partition("[")[0]
+    return re.sub(r"(Dataset)?(V\d+)?$", "", name)
+
+
+def _walk(dataset):
+    """The datasets that it is made of, from the last transformation to the first, along their first inputs."""
+    for _ in range(1000):
+        if dataset is None:
+            return
+        yield dataset
+        inputs = getattr(dataset, "_input_dataset", None) or getattr(dataset, "_dataset", None)
+        dataset = inputs
+
+
+def is_asynchronous(dataset):
+    """By the program's own words: whether another thread than the caller's makes its elements."""
+    return any(type(each).__name__.lstrip("_").startswith(_ASYNCHRONOUS_CLASSES) for each in _walk(dataset))
+
+
+def batch_size_of(dataset):
+    """Rows of a batch where the program gave them as a number; 0 where it cannot be told."""
+    for each in _walk(dataset):
+        size = getattr(each, "_batch_size", None)
+        if size is None:
+            continue
+        try:
+            return max(0, int(size.numpy() if hasattr(size, "numpy") else size))
+        except Exception:
+            return 0
+    return 0
+
+
+def _read(iterator):
+    """The model now; raises where there is none."""
+    return sys.modules["tensorflow.python.data.experimental.ops.iterator_model_ops"].get_model_proto(iterator)
+
+
+class _Stage:
+    """What one kind of tf.data's threads does: transformations, upstream first."""
+
+    def __init__(self, name, threads, own_thread=False):
+        self.name, self.threads, self.own_thread = name, threads, own_thread
+        self.told = None  # threads
+        self.operators = {}  # name -> [kind, busy ns, elements] that were not told yet
+        self.room_ns = 0  # what its threads have lived and were not told to be busy
+
+    def add(self, name, busy_ns, elements):
+        words, kind = _NAMES.get(name, (name, "transform"))
+        sums = self.operators.setdefault(words, [kind, 0, 0])
+        sums[1] += busy_ns
+        sums[2] += elements
+
+    def clear(self):
+        for sums in self.operators.values():
+            sums[1] = sums[2] = 0
+
+    def id(self):
+        most = 0 if self.own_thread or any(name in _DIVISIBLE for name in self.operators) else 1
+        return _account.stage_id(self.name, self.threads, most)
+
+    def register(self):
+        stage = self.id()
+        for name, (kind, _, _) in self.operators.items():
+            _account.register_operator(_account.encoded(name), _account.encoded(kind), stage)
+        self.told = self.threads
+
+    def tell(self, passed_ns, low, high):
+        """`passed_ns`: of each of its threads. `low`, `high`: parts of its busy time on a CPU. A transformation's time is known
+        when it ends: what is more than its threads had until now waits for the next time."""
+        stage = self.id()
+        self.room_ns += self.threads * passed_ns
+        busy_ns = sum(sums[1] for sums in self.operators.values())
+        part = min(1.0, self.room_ns / busy_ns) if busy_ns else 0.0
+        told_ns = 0
+        for name, sums in self.operators.items():
+            op = _account.register_operator(_account.encoded(name), _account.encoded(sums[0]), stage)
+            own_ns = int(sums[1] * part)
+            _worked(op, sums[2], own_ns, int(own_ns * low), int(own_ns * high))
+            told_ns += own_ns
+            sums[1] -= own_ns
+            sums[2] = 0
+        self.room_ns -= told_ns
+        if self.own_thread:
+            return
+        _stage_lived(stage, self.threads * passed_ns, told_ns, int(told_ns * high))
+        if self.told != self.threads:
+            self.told = self.threads
+            _account.set_stage_parallelism(stage, self.threads)
+
+
+class Pipeline:
+    """The stages of one iterator's pipeline, in order, and what they did since it was last looked at."""
+
+    def __init__(self, model):
+        self.before = {}  # node -> (busy ns, elements)
+        self.taken_before = 0
+        self.by_owner = {}  # (node that divides, whether what comes before it) -> stage
+        self.stages = []
+        self.update(model)
+        found = [stage for stage in self.by_owner.values() if stage.operators]
+        names = {}
+        for stage in found:
+            names[stage.name] = names.get(stage.name, 0) + 1
+            if names[stage.name] > 1:
+                stage.name += " %d" % names[stage.name]
+        self.stages = found[::-1]  # walked from the last to the first
+        if self.stages and self.stages[-1].own_thread and len(self.stages) > 1:
+            self.stages.pop()  # little is left to the trainer's thread behind those that have their own
+        for stage in self.stages:
+            stage.clear()
+
+    @classmethod
+    def of(cls, iterator):
+        """None where the iterator has no model, or one of another format."""
+        try:
+            made = cls(_read(iterator))
+        except Exception:
+            return None
+        return made if made.stages else None
+
+    def read(self, iterator):
+        """Returns what passed between the latest requests for a batch (ns, at most 100), and how many there were."""
+        model = _read(iterator)
+        taken = self.update(model)
+        gaps = [1000 * int(gap) for gap in model.gap_times]
+        return gaps[max(0, len(gaps) - taken):], taken
+
+    def update(self, model):
+        nodes = model.nodes
+        now = {}
+
+        def stage_of(key, name, threads, own_thread=False):
+            stage = self.by_owner.get(key)
+            if stage is None:
+                stage = self.by_owner[key] = _Stage(name, threads, own_thread)
+            stage.threads = threads
+            return stage
+
+        last = nodes[model.output]
+        waiting = [(model.output, stage_of(None, OWN_THREAD, 1, True))]
+        visited = set()
+        while waiting:
+            key, stage = waiting.pop()
+            if key in visited or key not in nodes:
+                continue
+            visited.add(key)
+            node = nodes[key]
+            name = _plain(node.name)
+            inputs = list(node.inputs)
+            own, before = stage, stage
+            if node.node_class in _ASYNCHRONOUS:
+                words = _NAMES.get(name, (name, ""))[0]
+                parallel = [p for p in node.parameters if p.name == "parallelism"]
+                if parallel:
+                    own = stage_of((key, 0), "tf.data " + words, max(1, round(parallel[0].value)))
+                    before = stage_of((key, 1), "tf.data before " + words, 1)
+                else:
+                    own = before = stage_of((key, 0), "tf.data " + words, 1)
+            if name not in _LIGHT and (name != "Prefetch"):
+                busy, elements = self.before.get(key, (0, 0))
+                now[key] = node.processing_time, node.num_elements
+                own.add(name, max(0, node.processing_time - busy), max(0, node.num_elements - elements))
+            # What is interleaved runs in the threads that do it; its first input is what they are made from.
+            rest = own if node.node_class == _INTERLEAVES else before
+            waiting.extend((each, before if at == 0 else rest) for at, each in reversed(list(enumerate(inputs))))
+        self.before = now
+        taken, self.taken_before = last.num_elements - self.taken_before, last.num_elements
+        return max(0, taken)
+
+    def tell(self, passed_ns, waited_ns, waiting_cpu_ns, others_cpu_ns):
+        """Tells the accounts what was done in `passed_ns`, in which the trainer waited for `waited_ns`, and other threads of the
+        process used so much CPU time, meanwhile and in all."""
+        busy_ns = sum(sums[1] for stage in self.stages for sums in stage.operators.values())
+        high = min(1.0, others_cpu_ns / busy_ns) if busy_ns else 0.0
+        low = min(high, waiting_cpu_ns / busy_ns) if busy_ns else 0.0
+        for stage in self.stages:
+            stage.tell(waited_ns if stage.own_thread else passed_ns, low, high)
