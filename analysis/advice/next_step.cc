@@ -42,14 +42,14 @@ std::string ApplyCommand(const RunView& run) {
   if (CannotApply(run.run).empty()) {
     return fmt::format("{} apply {}{}", run.program, run.run.run_id, run.database_option);
   }
-  // A DataLoader that headrace.wrap() accounts for.
-  bool loader = false;
+  // What headrace.wrap() or the import hook accounts for.
+  const char* emit = "";
   for (const OperatorRow& op : run.operators) {
     const bool its = op.stage == "workers" || op.stage == "loader";
-    loader = loader || (its && (op.name == "getitem" || op.name == "collate"));
+    if (its && (op.name == "getitem" || op.name == "collate")) emit = " --emit dataloader";
+    if (op.stage.starts_with("tf.data")) emit = " --emit tfdata";
   }
-  return fmt::format("{} plan {}{}{}", run.program, run.run.run_id,
-                     loader ? " --emit dataloader" : "", run.database_option);
+  return fmt::format("{} plan {}{}{}", run.program, run.run.run_id, emit, run.database_option);
 }
 
 // Worker processes of a DataLoader, of all ranks together; 0: it is none.
@@ -220,6 +220,11 @@ std::string ChangeWords(const RunView& run, const Allocation& plan) {
       knob = known->setting;
       from = EachRank(run, from);
       to = EachRank(run, to);
+      if (from == 0 && known->first != nullptr) {
+        text += fmt::format("{}{}", text.empty() ? "" : ", ",
+                            fmt::format(fmt::runtime(known->first), to));
+        continue;
+      }
     } else if (own && workers.now > 0 && knob == "workers.queue") {
       knob = "prefetch_factor";  // batches for each worker
       from = (from + workers.now - 1) / workers.now;

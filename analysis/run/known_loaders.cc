@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace headrace::analysis {
 namespace {
 
@@ -13,6 +15,8 @@ constexpr KnownLoader kKnownLoaders[] = {
     {"ThreadPool", "ThreadPool processes", "thread", "threads"},
     {"ProcessPoolExecutor", "ProcessPoolExecutor max_workers", "process", "processes"},
     {"ThreadPoolExecutor", "ThreadPoolExecutor max_workers", "thread", "threads"},
+    {"tf.data*", "num_parallel_calls", "parallel call", "parallel calls",
+     "num_parallel_calls={} and prefetch(tf.data.AUTOTUNE)"},
 };
 constexpr KnownLoader kAnyStage = {"", "", "thread", "threads"};
 
@@ -21,7 +25,10 @@ constexpr KnownLoader kAnyStage = {"", "", "thread", "threads"};
 const KnownLoader* FindKnownLoader(const RunView& run, const std::string& stage) {
   if (!run.run.pipeline_path.empty()) return nullptr;
   for (const KnownLoader& known : kKnownLoaders) {
-    if (stage == known.stage) return &known;
+    std::string_view name = known.stage;
+    const bool any = name.ends_with('*');
+    if (any) name.remove_suffix(1);
+    if (any ? stage.starts_with(name) : stage == name) return &known;
   }
   return nullptr;
 }

@@ -8,10 +8,13 @@
 namespace headrace::analysis {
 
 struct KnownLoader {
-  const char* stage;      // as the accounts name it
+  const char* stage;      // as the accounts name it; "tf.data*": and whatever begins so
   const char* setting;    // what sets its number of workers: "num_workers"
   const char* unit;       // what one is: "process"
   const char* unit_many;  // "processes"
+  // To be written where the trainer's own thread makes the batches, with a place for the number;
+  // null: as the setting.
+  const char* first = nullptr;
 };
 
 // Null where the run is of a pipeline file, or its stage is of nobody we know.

@@ -130,8 +130,17 @@ Emitted FromStages(const RunView& run, const PipelineModel& model, const Budget&
   const Settings current = model.current();
   for (const Change& change : plan.changes) {
     const size_t dot = change.knob.rfind('.');
-    const std::string stage = Printable(change.knob.substr(0, dot));
-    if (change.knob.ends_with(".parallelism")) {
+    std::string stage = Printable(change.knob.substr(0, dot));
+    const std::string own = "tf.data ";  // stages that the import hook finds (probes/python)
+    if (stage.starts_with(own)) stage = stage.substr(own.size());
+    if (change.knob.ends_with(".parallelism") && change.from == 0) {
+      e.settings.push_back(Setting("dataset.map(..., num_parallel_calls",
+                                   std::to_string(change.to) + ")", "", change.why, true));
+      e.settings.push_back(Setting("dataset.prefetch(tf.data.AUTOTUNE)", "", "",
+                                   "as the last step: so that batches are made while the trainer "
+                                   "computes",
+                                   true));
+    } else if (change.knob.ends_with(".parallelism")) {
       e.settings.push_back(Setting(stage + ": num_parallel_calls", std::to_string(change.to),
                                    std::to_string(change.from), change.why, true));
     } else if (change.knob.ends_with(".queue")) {
