@@ -36,8 +36,8 @@ ptrdiff_t Channel::Read(std::span<uint8_t> bytes) {
   return JudgeCall(recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT));
 }
 
-ptrdiff_t Channel::Write(std::span<const uint8_t> bytes, bool goes_on) {
-  if (tls_) return tls_->Write(bytes, goes_on);
+ptrdiff_t Channel::Write(std::span<const uint8_t> bytes) {
+  if (tls_) return tls_->Write(bytes);
   return JudgeCall(send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 

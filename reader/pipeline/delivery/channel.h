@@ -25,10 +25,9 @@ class Channel {
   void Trust();
   bool is_broken() const { return tls_ && tls_->is_broken(); }
   // The bytes moved; 0: the other side is gone, or broke; -1: not now. Bytes that Write could not
-  // take are to come next, as they were; more may follow them. `goes_on`: another Write follows, so
-  // these may wait for it.
+  // take are to come next, as they were; more may follow them.
   ptrdiff_t Read(std::span<uint8_t> bytes);
-  ptrdiff_t Write(std::span<const uint8_t> bytes, bool goes_on = false);
+  ptrdiff_t Write(std::span<const uint8_t> bytes);
 
  private:
   int fd_;

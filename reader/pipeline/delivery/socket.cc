@@ -55,10 +55,10 @@ void Socket::CheckStopped() const {
     throw Error(ExitCode::kInterrupted, fmt::format("stopped while waiting for {}", peer_));
 }
 
-void Socket::WriteEncrypted(std::span<const uint8_t> bytes, bool goes_on,
+void Socket::WriteEncrypted(std::span<const uint8_t> bytes,
                             const std::function<void(bool)>& waits) {
   while (!bytes.empty()) {
-    const ptrdiff_t sent = channel_.Write(bytes, goes_on);
+    const ptrdiff_t sent = channel_.Write(bytes);
     if (sent == 0) Gone();
     if (sent > 0) {
       bytes = bytes.subspan(static_cast<size_t>(sent));
@@ -71,30 +71,22 @@ void Socket::WriteEncrypted(std::span<const uint8_t> bytes, bool goes_on,
   }
 }
 
-// All records but the last are full: small parts are put together, and only these are copied.
+// Each write is a record or more: small parts are put together.
 void Socket::WriteEncryptedParts(const std::vector<iovec>& parts,
                                  const std::function<void(bool)>& waits) {
   constexpr size_t kRecordBytes = 16 << 10;
-  std::vector<uint8_t> small;  // of a record
+  std::vector<uint8_t> small;
   for (const iovec& part : parts) {
-    std::span<const uint8_t> bytes(static_cast<const uint8_t*>(part.iov_base), part.iov_len);
-    while (!bytes.empty()) {
-      if (small.size() == kRecordBytes) {
-        WriteEncrypted(small, true, waits);
-        small.clear();
-      }
-      if (small.empty() && bytes.size() > kRecordBytes) {
-        // At least a byte is left, with which the last of it goes.
-        const size_t whole = (bytes.size() - 1) / kRecordBytes * kRecordBytes;
-        WriteEncrypted(bytes.first(whole), true, waits);
-        bytes = bytes.subspan(whole);
-      }
-      const auto taken = bytes.first(std::min(bytes.size(), kRecordBytes - small.size()));
-      small.insert(small.end(), taken.begin(), taken.end());
-      bytes = bytes.subspan(taken.size());
+    const std::span<const uint8_t> bytes(static_cast<const uint8_t*>(part.iov_base), part.iov_len);
+    if (small.size() + bytes.size() <= kRecordBytes) {
+      small.insert(small.end(), bytes.begin(), bytes.end());
+      continue;
     }
+    WriteEncrypted(small, waits);
+    small.clear();
+    WriteEncrypted(bytes, waits);
   }
-  WriteEncrypted(small, false, waits);
+  WriteEncrypted(small, waits);
 }
 
 void Socket::Write(std::vector<iovec> parts, const std::function<void(bool)>& waits) {

@@ -50,8 +50,7 @@ class Socket {
   [[noreturn]] void Gone() const;
 
  private:
-  void WriteEncrypted(std::span<const uint8_t> bytes, bool goes_on,
-                      const std::function<void(bool)>& waits);
+  void WriteEncrypted(std::span<const uint8_t> bytes, const std::function<void(bool)>& waits);
   void WriteEncryptedParts(const std::vector<iovec>& parts, const std::function<void(bool)>& waits);
   // A call that takes or gives bytes: it waits inside for a moment, or with `now` does not.
   ptrdiff_t Receive(std::span<uint8_t> bytes, bool now);

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstring>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -57,13 +56,9 @@ constexpr size_t kStrangerBytes = 64 << 10;
 constexpr size_t kReadBytes = 1 << 20;   // from the socket, in one call of a side that has
 constexpr size_t kMostUnsent = 4 << 20;  // answers to new keys that it does not read
 
-// The socket below a session. What goes out is gathered, and what comes is read ahead, so that many
-// records take one call. OpenSSL's own read-ahead moves all that it has read for each record of it:
-// with 256 KiB each byte is moved seven times.
+// The socket below a session. What goes out is gathered, so that many records take one call.
 struct Pipe {
   int fd = -1;
-  std::unique_ptr<char[]> in;       // kBurstBytes, once any is needed
-  size_t in_begin = 0, in_end = 0;  // of it, not taken yet
   std::vector<char> out;
   size_t sent = 0;  // of out
   bool is_trusted = false;
@@ -91,27 +86,17 @@ int WritePipe(BIO* bio, const char* bytes, int size) {
 int ReadPipe(BIO* bio, char* bytes, int size) {
   BIO_clear_retry_flags(bio);
   Pipe& pipe = PipeOf(bio);
-  if (pipe.in_begin == pipe.in_end) {
-    if (pipe.may_read == 0) {
-      if (!pipe.is_trusted) return 0;  // as if it had closed the connection
-      BIO_set_retry_read(bio);         // the caller has others to look after
-      return -1;
-    }
-    // Not filled: of a connection with small messages most of it is never touched.
-    if (!pipe.in) pipe.in.reset(new char[kBurstBytes]);
-    const ssize_t got =
-        recv(pipe.fd, pipe.in.get(), std::min(kBurstBytes, pipe.may_read), MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
-      BIO_set_retry_read(bio);
-    if (got <= 0) return static_cast<int>(got);
-    pipe.may_read -= static_cast<size_t>(got);
-    pipe.in_begin = 0;
-    pipe.in_end = static_cast<size_t>(got);
+  if (pipe.may_read == 0) {
+    if (!pipe.is_trusted) return 0;  // as if it had closed the connection
+    BIO_set_retry_read(bio);         // the caller has others to look after
+    return -1;
   }
-  const size_t taken = std::min(static_cast<size_t>(size), pipe.in_end - pipe.in_begin);
-  std::memcpy(bytes, pipe.in.get() + pipe.in_begin, taken);
-  pipe.in_begin += taken;
-  return static_cast<int>(taken);
+  const size_t room = std::min(static_cast<size_t>(size), pipe.may_read);
+  const ssize_t got = recv(pipe.fd, bytes, room, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+    BIO_set_retry_read(bio);
+  if (got > 0) pipe.may_read -= static_cast<size_t>(got);
+  return static_cast<int>(got);
 }
 long ControlPipe(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 
@@ -173,6 +158,8 @@ Context MakeContext(const SSL_METHOD* method) {
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(context.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_read_ahead(context.get(), 1);
+  SSL_CTX_set_default_read_buffer_len(context.get(), kBurstBytes);  // several records a call
   return context;
 }
 
@@ -336,7 +323,7 @@ ptrdiff_t TlsSession::Read(std::span<uint8_t> bytes) {
   return state.is_gone ? 0 : -1;
 }
 
-ptrdiff_t TlsSession::Write(std::span<const uint8_t> bytes, bool goes_on) {
+ptrdiff_t TlsSession::Write(std::span<const uint8_t> bytes) {
   State& state = *state_;
   std::lock_guard lock(state.mutex);
   if (state.is_gone) return 0;
@@ -348,8 +335,6 @@ ptrdiff_t TlsSession::Write(std::span<const uint8_t> bytes, bool goes_on) {
     if (put <= 0) return put;
     state.taken += static_cast<size_t>(put);
   }
-  const bool may_wait = goes_on && state.taken == burst && state.pipe.out.size() < kBurstBytes;
-  if (may_wait) return static_cast<ptrdiff_t>(std::exchange(state.taken, 0));
   const ptrdiff_t flushed = state.Flush();
   if (flushed <= 0) return flushed;
   return static_cast<ptrdiff_t>(std::exchange(state.taken, 0));

@@ -69,10 +69,9 @@ class TlsSession {
   void Trust();
   bool wants_room() const { return wants_room_; }
   // The bytes moved; 0: the other side is gone; -1: not now. What Write could not take now must be
-  // given to it again as it was, perhaps with more behind it. `goes_on`: another Write follows,
-  // with which these bytes may go.
+  // given to it again as it was, perhaps with more behind it.
   ptrdiff_t Read(std::span<uint8_t> bytes);
-  ptrdiff_t Write(std::span<const uint8_t> bytes, bool goes_on = false);
+  ptrdiff_t Write(std::span<const uint8_t> bytes);
   // It is gone because of what it said: no TLS, an alert, too much.
   bool is_broken() const;
   // The same on both sides of this session, and of no other.
