@@ -1,7 +1,6 @@
 #include "reader/dwrf/file_reader.h"
 
 #include <fmt/format.h>
-#include <google/protobuf/arena.h>
 #include <xxhash.h>
 #include <zlib.h>
 
@@ -12,6 +11,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "reader/dwrf/chunk.h"
+#include "reader/dwrf/stripe_footer.h"
 
 namespace headrace::reader::dwrf {
 namespace {
@@ -35,11 +35,34 @@ class StripeBuilder {
   StripeBuilder(const Source& source, const FileTail& tail, Stripe* stripe)
       : source_(source), tail_(tail), stripe_(stripe) {}
 
-  // Once for the plain part of the footer (group 0), and once for each open encryption group.
-  template <class Part>
-  void Add(const Part& footer, uint32_t group) {
-    AddStreams(footer, group);
-    AddEncodings(footer, group);
+  // Once for the plain part of the footer (group 0), and once for each open encryption group. False
+  // when the bytes cannot be parsed. Encrypted parts, which are views, are appended to `groups`.
+  bool Add(std::span<const uint8_t> footer, uint32_t group,
+           std::vector<std::span<const uint8_t>>* groups) {
+    using Item = StripeFooterReader::Item;
+    StripeFooterReader reader(footer);
+    const StripeFooterReader::Counts counts = reader.Count();
+    stripe_->streams.reserve(stripe_->streams.size() + counts.streams);
+    stripe_->lookup.reserve(stripe_->streams.capacity());
+    stripe_->encodings.reserve(stripe_->encodings.size() + counts.encodings);
+    part_ = {group};
+    for (;;) {
+      switch (reader.Next()) {
+        case Item::kStream:
+          AddStream(reader.stream());
+          break;
+        case Item::kEncoding:
+          AddEncoding(reader.encoding());
+          break;
+        case Item::kEncryptionGroup:
+          groups->push_back(reader.encryption_group());
+          break;
+        case Item::kEnd:
+          return true;
+        case Item::kDamaged:
+          return false;
+      }
+    }
   }
   void Finish() {
     SortStreams();
@@ -69,60 +92,57 @@ class StripeBuilder {
                           belongs == 0 ? "none" : fmt::format("encryption group {}", belongs - 1)));
   }
 
-  template <class Part>
-  void AddStreams(const Part& footer, uint32_t group) {
-    uint32_t data_ordinal = 0, index_ordinal = kFirstIndexOrdinal;
+  void AddStream(const FooterStream& stream) {
     const uint64_t area = stripe_->index_length + stripe_->data_length;
-    uint64_t running = 0;
-    stripe_->streams.reserve(stripe_->streams.size() + static_cast<size_t>(footer.streams_size()));
-    stripe_->lookup.reserve(stripe_->streams.capacity());
-    for (const proto::Stream& stream : footer.streams()) {
-      if (stream.has_offset()) running = stream.offset();
-      const auto place = [&] {
-        return fmt::format("stream {} (node {}, sequence {}, kind {})", stripe_->streams.size(),
-                           stream.node(), stream.sequence(), stream.kind());
-      };
-      if (stream.kind() > static_cast<uint32_t>(StreamKind::kInMap))
-        throw Bad(footer_offset(), place() + " has an unknown kind");
-      if (stream.node() >= tail_.schema.size())
-        throw Bad(footer_offset(),
-                  place() + fmt::format(" is of no type, the file has {}", tail_.schema.size()));
-      if (running > area || stream.length() > area - running) {
-        throw Bad(footer_offset(),
-                  fmt::format("{}: {} bytes at {} pass the stripe's {} bytes of streams", place(),
-                              stream.length(), running, area));
-      }
-      CheckGroup(stream.node(), group, place);
-      StreamInfo info;
-      info.group = group;
-      info.node = stream.node();
-      info.sequence = stream.sequence();
-      info.kind = static_cast<StreamKind>(stream.kind());
-      info.offset = stripe_->offset + running;
-      info.length = stream.length();
-      info.use_vints = stream.use_vints();
-      info.column = stream.column();
-      info.ordinal = IsIndexStream(info.kind) ? index_ordinal++ : data_ordinal++;
-      running += stream.length();
-      stripe_->lookup.push_back(
-          {info.node, info.sequence, info.kind, static_cast<uint32_t>(stripe_->streams.size())});
-      stripe_->streams.push_back(info);
+    uint64_t& running = part_.running;
+    if (stream.offset) running = *stream.offset;
+    const auto place = [&] {
+      return fmt::format("stream {} (node {}, sequence {}, kind {})", stripe_->streams.size(),
+                         stream.node, stream.sequence, stream.kind);
+    };
+    if (stream.kind > static_cast<uint32_t>(StreamKind::kInMap))
+      throw Bad(footer_offset(), place() + " has an unknown kind");
+    if (stream.node >= tail_.schema.size())
+      throw Bad(footer_offset(),
+                place() + fmt::format(" is of no type, the file has {}", tail_.schema.size()));
+    if (running > area || stream.length > area - running) {
+      throw Bad(footer_offset(),
+                fmt::format("{}: {} bytes at {} pass the stripe's {} bytes of streams", place(),
+                            stream.length, running, area));
     }
+    CheckGroup(stream.node, part_.group, place);
+    StreamInfo info;
+    info.group = part_.group;
+    info.node = stream.node;
+    info.sequence = stream.sequence;
+    info.kind = static_cast<StreamKind>(stream.kind);
+    info.offset = stripe_->offset + running;
+    info.length = stream.length;
+    info.use_vints = stream.use_vints;
+    info.column = stream.column;
+    info.ordinal = IsIndexStream(info.kind) ? part_.index_ordinal++ : part_.data_ordinal++;
+    running += stream.length;
+    stripe_->lookup.push_back(
+        {info.node, info.sequence, info.kind, static_cast<uint32_t>(stripe_->streams.size())});
+    stripe_->streams.push_back(info);
   }
 
-  // By (node, sequence, kind). Writers leave the streams of a node in the order of their sequences.
+  // By (node, sequence, kind). Sequences count the keys of a map: there are not many more of them
+  // than streams.
   void SortStreams() {
     auto& lookup = stripe_->lookup;
-    std::vector<size_t> ends(tail_.schema.size() + 1);
-    for (const Stripe::StreamKey& key : lookup) ++ends[key.node + 1];
-    for (size_t node = 1; node < ends.size(); ++node) ends[node] += ends[node - 1];
-    std::vector<Stripe::StreamKey> sorted(lookup.size());
-    for (const Stripe::StreamKey& key : lookup) sorted[ends[key.node]++] = key;
-    lookup = std::move(sorted);
-    const auto order = [](const Stripe::StreamKey& k) { return std::pair(k.sequence, k.kind); };
+    uint32_t last = 0;
+    for (const Stripe::StreamKey& key : lookup) last = std::max(last, key.sequence);
+    if (last <= 2 * lookup.size())
+      CountingSort(&lookup, size_t{last} + 1, [](const auto& key) { return key.sequence; });
+    const std::vector<size_t> ends =
+        CountingSort(&lookup, tail_.schema.size(), [](const auto& key) { return key.node; });
+    const auto order = [](const Stripe::StreamKey& k) {
+      return uint64_t{k.sequence} << 8 | static_cast<uint64_t>(k.kind);
+    };
     const auto before = [&](const auto& a, const auto& b) { return order(a) < order(b); };
     size_t first = 0;
-    for (size_t node = 0; node + 1 < ends.size(); first = ends[node++])
+    for (size_t node = 0; node < tail_.schema.size(); first = ends[node++])
       SortNode(std::span(lookup).subspan(first, ends[node] - first), before);
     for (size_t i = 1; i < lookup.size(); ++i) {
       const auto& key = lookup[i];
@@ -130,6 +150,18 @@ class StripeBuilder {
       throw Bad(footer_offset(), fmt::format("two {} streams of node {} sequence {}",
                                              StreamKindName(key.kind), key.node, key.sequence));
     }
+  }
+  // Stable. Returns where the keys of each of the `values` values end.
+  template <typename ValueOf>
+  static std::vector<size_t> CountingSort(std::vector<Stripe::StreamKey>* keys, size_t values,
+                                          ValueOf value_of) {
+    std::vector<size_t> ends(values + 1);
+    for (const Stripe::StreamKey& key : *keys) ++ends[value_of(key) + 1];
+    for (size_t value = 1; value <= values; ++value) ends[value] += ends[value - 1];
+    std::vector<Stripe::StreamKey> sorted(keys->size());
+    for (const Stripe::StreamKey& key : *keys) sorted[ends[value_of(key)]++] = key;
+    *keys = std::move(sorted);
+    return ends;
   }
   template <typename Before>
   static void SortNode(std::span<Stripe::StreamKey> keys, Before before) {
@@ -157,43 +189,36 @@ class StripeBuilder {
     }
   }
 
-  template <class Part>
-  void AddEncodings(const Part& footer, uint32_t group) {
-    uint32_t position = 0;
-    stripe_->encodings.reserve(stripe_->encodings.size() +
-                               static_cast<size_t>(footer.encoding_size()));
-    for (const proto::ColumnEncoding& encoding : footer.encoding()) {
-      const uint32_t node = encoding.has_node() ? encoding.node() : position;
-      ++position;
-      if (node >= tail_.schema.size())
-        throw Bad(footer_offset(),
-                  fmt::format("encoding of node {}, the file has {}", node, tail_.schema.size()));
-      CheckGroup(node, group, [&] { return fmt::format("the encoding of node {}", node); });
-      if (encoding.kind() != 0 && encoding.kind() != 1 && encoding.kind() != 4) {
-        throw Bad(
-            footer_offset(),
-            fmt::format("node {} has encoding {}, which DWRF does not have{}", node,
-                        encoding.kind(), encoding.kind() <= 3 ? " (Apache ORC's version 2)" : ""));
-      }
-      const Encoding value{static_cast<EncodingKind>(encoding.kind()), encoding.dictionary_size()};
-      stripe_->encodings.emplace_back(std::pair(node, encoding.sequence()), value);
-      if (encoding.sequence() > 0 && encoding.has_key()) AddKey(node, encoding);
+  void AddEncoding(const FooterEncoding& encoding) {
+    const uint32_t node = encoding.node.value_or(part_.encodings);
+    ++part_.encodings;
+    if (node >= tail_.schema.size())
+      throw Bad(footer_offset(),
+                fmt::format("encoding of node {}, the file has {}", node, tail_.schema.size()));
+    CheckGroup(node, part_.group, [&] { return fmt::format("the encoding of node {}", node); });
+    if (encoding.kind != 0 && encoding.kind != 1 && encoding.kind != 4) {
+      throw Bad(footer_offset(),
+                fmt::format("node {} has encoding {}, which DWRF does not have{}", node,
+                            encoding.kind, encoding.kind <= 3 ? " (Apache ORC's version 2)" : ""));
     }
+    const Encoding value{static_cast<EncodingKind>(encoding.kind), encoding.dictionary_size};
+    stripe_->encodings.emplace_back(std::pair(node, encoding.sequence), value);
+    if (encoding.sequence > 0 && encoding.has_key) AddKey(node, encoding);
   }
 
   // The key belongs to the map whose value subtree `node` is the root of; entries that repeat it
   // below are ignored.
-  void AddKey(uint32_t node, const proto::ColumnEncoding& encoding) {
+  void AddKey(uint32_t node, const FooterEncoding& encoding) {
     if (node == 0) return;
     const SchemaNode& map = tail_.schema.node(tail_.schema.node(node).parent);
     if (map.kind != TypeKind::kMap || map.children[1] != node) return;
     const TypeKind key_kind = tail_.schema.node(map.children[0]).kind;
     FlatKey key;
-    key.sequence = encoding.sequence();
+    key.sequence = encoding.sequence;
     if (key_kind == TypeKind::kString || key_kind == TypeKind::kBinary) {
-      key.key = MapKey::Of(encoding.key().bytes_key());
+      key.key = MapKey::Of(std::string(encoding.bytes_key));
     } else if (IsInteger(key_kind)) {
-      const int64_t number = encoding.key().int_key();
+      const int64_t number = encoding.int_key;
       if (!Fits(number, key_kind))
         throw Bad(footer_offset(), fmt::format("key {} of map {} is no {}", number,
                                                tail_.schema.Path(map.id), TypeKindName(key_kind)));
@@ -213,14 +238,30 @@ class StripeBuilder {
       std::sort(keys.begin(), keys.end(),
                 [](const FlatKey& a, const FlatKey& b) { return a.sequence < b.sequence; });
       CheckUnique(map, keys);
-      const uint32_t value = tail_.schema.node(map).children[1];
-      for (const FlatKey& key : keys) {
-        if (stripe_->Find(value, key.sequence, StreamKind::kInMap) == nullptr) {
-          throw Bad(footer_offset(), fmt::format("key {} of map {} has no IN_MAP stream",
-                                                 key.key.ToString(), tail_.schema.Path(map)));
-        }
-      }
+      CheckInMap(map, keys);
       stripe_->flat_keys[map] = std::move(keys);
+    }
+  }
+
+  // Keys and streams are sorted, so that one pass finds all.
+  void CheckInMap(uint32_t map, const std::vector<FlatKey>& keys) const {
+    const uint32_t value = tail_.schema.node(map).children[1];
+    const auto place = [](uint32_t node, uint32_t sequence, StreamKind kind) {
+      return std::tuple(node, sequence, kind);
+    };
+    const auto& streams = stripe_->lookup;
+    auto stream =
+        std::lower_bound(streams.begin(), streams.end(), value,
+                         [](const Stripe::StreamKey& a, uint32_t node) { return a.node < node; });
+    for (const FlatKey& key : keys) {
+      const auto wanted = place(value, key.sequence, StreamKind::kInMap);
+      while (stream != streams.end() &&
+             place(stream->node, stream->sequence, stream->kind) < wanted)
+        ++stream;
+      if (stream != streams.end() && place(stream->node, stream->sequence, stream->kind) == wanted)
+        continue;
+      throw Bad(footer_offset(), fmt::format("key {} of map {} has no IN_MAP stream",
+                                             key.key.ToString(), tail_.schema.Path(map)));
     }
   }
 
@@ -252,6 +293,13 @@ class StripeBuilder {
   const Source& source_;
   const FileTail& tail_;
   Stripe* stripe_;
+  // Of the part of the footer that is being added: its group, where its next stream begins, and
+  // what it had so far.
+  struct Part {
+    uint32_t group = 0;
+    uint64_t running = 0;
+    uint32_t data_ordinal = 0, index_ordinal = kFirstIndexOrdinal, encodings = 0;
+  } part_;
   std::map<uint32_t, std::vector<FlatKey>> pending_;
 };
 
@@ -319,33 +367,36 @@ std::shared_ptr<const Stripe> FileReader::ReadStripe(size_t index, ReadFigures* 
   Buffer footer;
   Unframe(*cached, {tail_.compression, tail_.block_size, where, footer_offset}, &footer,
           MaxMetadataBytes(cached->size()));
-  google::protobuf::Arena arena;  // thousands of small messages: made and freed together
-  auto& message = *google::protobuf::Arena::CreateMessage<proto::StripeFooter>(&arena);
-  if (!message.ParseFromArray(footer.data(), static_cast<int>(footer.size()))) {
+  StripeBuilder builder(*source_, tail_, stripe.get());
+  std::vector<std::span<const uint8_t>> parts;  // encrypted ones
+  if (!builder.Add(footer.span(), 0, &parts)) {
     throw Error(ExitCode::kBadData,
                 fmt::format("the {} bytes of the stripe footer cannot be parsed", footer.size()),
                 fmt::format("{} at byte {}", where, footer_offset), "the file is damaged");
   }
   const auto groups = keys_->groups().size();
-  if (static_cast<size_t>(message.encryption_groups_size()) != groups) {
+  if (parts.size() != groups) {
     throw Error(ExitCode::kBadData,
-                fmt::format("{} encrypted parts for {} encryption groups",
-                            message.encryption_groups_size(), groups),
+                fmt::format("{} encrypted parts for {} encryption groups", parts.size(), groups),
                 fmt::format("{} at byte {}", where, footer_offset), "the file is damaged");
   }
-  StripeBuilder builder(*source_, tail_, stripe.get());
-  builder.Add(message, 0);
   for (size_t g = 0; g < groups; ++g) {
     if (!keys_->groups()[g].why_locked.empty()) continue;
-    builder.Add(ReadGroupFooter(*stripe, g, message.encryption_groups(static_cast<int>(g))),
-                static_cast<uint32_t>(g + 1));
+    const ChunkContext context = GroupFooterContext(*stripe, g);
+    Buffer plain;
+    Unframe(parts[g], context, &plain, MaxMetadataBytes(parts[g].size()));
+    std::vector<std::span<const uint8_t>> none;
+    if (builder.Add(plain.span(), static_cast<uint32_t>(g + 1), &none)) continue;
+    throw Error(ExitCode::kBadData,
+                fmt::format("the {} bytes of the footer cannot be parsed", plain.size()),
+                fmt::format("{} at byte {}", context.where, context.file_offset),
+                "the file is damaged");
   }
   builder.Finish();
   return stripe;
 }
 
-proto::StripeEncryptionGroup FileReader::ReadGroupFooter(const Stripe& stripe, size_t group,
-                                                         const std::string& stored) const {
+ChunkContext FileReader::GroupFooterContext(const Stripe& stripe, size_t group) const {
   ChunkContext context;
   context.compression = tail_.compression;
   context.block_size = tail_.block_size;
@@ -355,17 +406,7 @@ proto::StripeEncryptionGroup FileReader::ReadGroupFooter(const Stripe& stripe, s
   context.key = keys_->Key(stripe.index, group);
   context.place.stripe = stripe.index;
   context.place.ordinal = kFooterOrdinal;
-  Buffer plain;
-  Unframe({reinterpret_cast<const uint8_t*>(stored.data()), stored.size()}, context, &plain,
-          MaxMetadataBytes(stored.size()));
-  proto::StripeEncryptionGroup message;
-  if (!message.ParseFromArray(plain.data(), static_cast<int>(plain.size()))) {
-    throw Error(ExitCode::kBadData,
-                fmt::format("the {} bytes of the footer cannot be parsed", plain.size()),
-                fmt::format("{} at byte {}", context.where, context.file_offset),
-                "the file is damaged");
-  }
-  return message;
+  return context;
 }
 
 std::vector<proto::FileStatistics> FileReader::ReadGroupStatistics(size_t group) const {

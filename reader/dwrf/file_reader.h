@@ -66,9 +66,8 @@ class FileReader {
   FileReader(std::shared_ptr<const Source> source, FileTail tail, const OpenOptions& options);
   // `next` gives the stripe's bytes in portions, an empty one at the end.
   bool Verify(size_t index, const std::function<std::span<const uint8_t>()>& next) const;
-  // The part of a stripe footer that a group keeps to itself.
-  proto::StripeEncryptionGroup ReadGroupFooter(const Stripe& stripe, size_t group,
-                                               const std::string& stored) const;
+  // How the part of a stripe footer that a group keeps to itself is to be unframed.
+  ChunkContext GroupFooterContext(const Stripe& stripe, size_t group) const;
   // The cache's section `section`, or nothing.
   std::optional<std::span<const uint8_t>> CacheSection(size_t section) const;
 
