@@ -66,7 +66,7 @@ _FILES = {
             def prefetch(self, size): return _PrefetchDataset(self, size)
             def node(self, iterator, name, kind, parameters=()):
                 node = SimpleNamespace(name=name + "(id:%d)" % (len(iterator.nodes) + 1), node_class=kind, processing_time=0,
-                                       num_elements=0, inputs=[], parameters=[SimpleNamespace(name=n, value=v)
+                                       num_elements=0, buffered_elements=0, inputs=[], parameters=[SimpleNamespace(name=n, value=v)
                                                                               for n, v in parameters])
                 number = len(iterator.nodes) + 1
                 iterator.nodes[number] = node
@@ -128,7 +128,14 @@ _FILES = {
             def __init__(self, source, size): self._input_dataset, self.size = source, size
             def elements(self, iterator):
                 node = self.node(iterator, "Prefetch", 4, [("buffer_size", self.size)])
-                return counted(node, ahead(self._input_dataset.elements(iterator).__next__, self.size, 1))
+                make = self._input_dataset.elements(iterator).__next__
+                def filled():
+                    element = make()
+                    node.buffered_elements += 1
+                    return element
+                for element in counted(node, ahead(filled, self.size, 1)):
+                    node.buffered_elements -= 1
+                    yield element
 
         class _ParallelMapDataset(Dataset):
             def __init__(self, source, function, calls):

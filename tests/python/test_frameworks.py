@@ -81,15 +81,18 @@ class Frameworks(ProgramTest):
         self.assertGreater(counted["tf.data prefetch/batch"], 75)
         self.assertGreater(busy["tf.data map/map"], 300 * 0.005)
 
-    def test_threads_of_a_stage_are_those_that_run_at_once(self):
+    def test_threads_of_a_stage_run_at_once_and_prefetch_is_a_queue(self):
         got = self.plain("""
 import tensorflow.data as data
 for batch in data.Range(200).map(slow, num_parallel_calls=3).batch(4).prefetch(2): pass
 sys.path.insert(0, "%s")
 import segments
-show(segments.mine().parallelism)
+show((segments.mine().parallelism, segments.mine().queues["batches"]))
 """ % HERE)[0]
-        self.assertEqual((got["tf.data map"], got["tf.data prefetch"], got["trainer"]), (3, 1, 1))
+        threads, queue = got
+        self.assertEqual((threads["tf.data map"], threads["tf.data prefetch"], threads["trainer"]), (3, 1, 1))
+        self.assertGreaterEqual(queue["capacity"], 2)
+        self.assertGreater(queue["gets"], 20)
 
     def test_without_a_model_only_the_trainers_own_thread_is_seen(self):
         for dataset, expected in (("data.Range(80).map(slow).batch(4)", ["tf.data/fetch"]),

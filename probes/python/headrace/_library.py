@@ -48,6 +48,7 @@ _SIGNATURES = {
     "hrx_next_failed": (None, None),
     "hrx_next_closed": (None, None),
     "hrx_queue_sampled": (None, None),
+    "hrx_queue_capacity": (None, [c_uint32, c_uint32]),
     "hrx_step": (None, [c_uint64, c_uint64, c_uint64]),
     "hrx_done": (None, [c_uint32, c_uint64, c_uint64, c_uint64, c_uint64]),
     "hrx_worked": (None, [c_uint32, c_uint64, c_uint64, c_uint64, c_uint64]),

@@ -76,11 +76,10 @@ class _Source(Batches):
 
     def _prepare(self):
         Process.has_loader = True
-        stages = [] if self.pipeline is None else self.pipeline.stages
         if not _account.ensure():
             return False
-        for stage in stages:  # in pipeline order, the trainer last
-            stage.register()
+        if self.pipeline is not None:
+            self.pipeline.register()
         own = _account.stage_id(_tfmodel.OWN_THREAD, 1) if self._makes_itself else 0
         if not _account.become_consumer():
             return False

@@ -8,16 +8,19 @@ import re
 import sys
 
 from headrace import _account
-from headrace._library import function
+from headrace._library import NONE, function
 
 _worked = function("hrx_worked")
 _stage_lived = function("hrx_stage_lived")
+_queue_sampled = function("hrx_queue_sampled")
+_queue_capacity = function("hrx_queue_capacity")
 
 OWN_THREAD = "tf.data"  # the stage of what the trainer's own thread makes
 
 # Node classes of the model's format (model.proto) that have threads of their own.
 _ASYNCHRONOUS = (2, 4, 6)
 _INTERLEAVES = 2
+_MOST = 0x7FFFFFFF
 
 # Names of the model's nodes -> (as the program writes them, kind). Others are called what the model calls them.
 _NAMES = {
@@ -131,6 +134,33 @@ class _Stage:
             _account.set_stage_parallelism(stage, self.threads)
 
 
+class _Ahead:
+    """The buffer of a prefetch that the trainer takes from."""
+
+    def __init__(self):
+        self.capacity = self.told = self.occupancy = 0
+        self.number = NONE
+
+    def see(self, node):
+        sizes = [p.value for p in node.parameters if p.name == "buffer_size"]
+        self.occupancy = max(0, getattr(node, "buffered_elements", 0))
+        self.capacity = max(1, round(sizes[0]) if sizes else 1, self.occupancy)
+
+    def register(self, stage):
+        self.told = self.capacity
+        trainer = _account.stage_id(_account.TRAINER, 1, 1)
+        self.number = _account.register_queue(b"batches", stage.id(), trainer, self.capacity)
+        _queue_sampled(self.number, min(self.occupancy, _MOST), -1)
+
+    def tell(self, taken):
+        if self.number == NONE:
+            return
+        if self.told != self.capacity:
+            self.told = self.capacity
+            _queue_capacity(self.number, self.capacity)
+        _queue_sampled(self.number, min(self.occupancy, _MOST), min(taken, _MOST))
+
+
 class Pipeline:
     """The stages of one iterator's pipeline, in order, and what they did since it was last looked at."""
 
@@ -138,7 +168,7 @@ class Pipeline:
         self.before = {}  # node -> (busy ns, elements)
         self.taken_before = 0
         self.by_owner = {}  # (node that divides, whether what comes before it) -> stage
-        self.stages = []
+        self.stages, self.ahead = [], None
         self.update(model)
         found = [stage for stage in self.by_owner.values() if stage.operators]
         names = {}
@@ -191,6 +221,9 @@ class Pipeline:
             name = _plain(node.name)
             inputs = list(node.inputs)
             own, before = stage, stage
+            if name == "Prefetch" and stage.own_thread:
+                self.ahead = self.ahead or _Ahead()
+                self.ahead.see(node)
             if node.node_class in _ASYNCHRONOUS:
                 words = _NAMES.get(name, (name, ""))[0]
                 parallel = [p for p in node.parameters if p.name == "parallelism"]
@@ -208,7 +241,15 @@ class Pipeline:
             waiting.extend((each, before if at == 0 else rest) for at, each in reversed(list(enumerate(inputs))))
         self.before = now
         taken, self.taken_before = last.num_elements - self.taken_before, last.num_elements
-        return max(0, taken)
+        self.taken = max(0, taken)
+        return self.taken
+
+    def register(self):
+        """Everything in pipeline order; the trainer comes last."""
+        for stage in self.stages:
+            stage.register()
+        if self.ahead is not None and self.stages and not self.stages[-1].own_thread:
+            self.ahead.register(self.stages[-1])
 
     def tell(self, passed_ns, waited_ns, waiting_cpu_ns, others_cpu_ns):
         """Tells the accounts what was done in `passed_ns`, in which the trainer waited for `waited_ns`, and other threads of the
@@ -218,3 +259,5 @@ class Pipeline:
         low = min(high, waiting_cpu_ns / busy_ns) if busy_ns else 0.0
         for stage in self.stages:
             stage.tell(waited_ns if stage.own_thread else passed_ns, low, high)
+        if self.ahead is not None:
+            self.ahead.tell(self.taken)
