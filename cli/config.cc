@@ -27,7 +27,7 @@ std::string Shown(const ConfiguredOption& option) {
 void PrintSettingsText(const ConfigurationFile& file) {
   fmt::print(
       "configuration file: {}{}\n", file.path.empty() ? "none" : Printable(file.path),
-      file.path.empty() || file.exists ? "" : " (no such file; docs/cli.md says what it may hold)");
+      file.path.empty() || file.exists ? "" : " (not there; docs/cli.md says what it may hold)");
   for (const ConfiguredOption& option : file.options) {
     if (option.option.empty()) continue;
     const EnvironmentVariable* variable = VariableOf(option.option);
