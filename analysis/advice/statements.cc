@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/model/bottleneck.h"
+#include "analysis/model/limits/limit_kind.h"
 #include "analysis/run/run_slice.h"
 #include "analysis/thresholds.h"
 #include "base/error.h"
@@ -31,6 +32,39 @@ void Doubt(const SlowRank& slow, Bottleneck* bottleneck) {
   bottleneck->unexplained = true;
   bottleneck->measure = fmt::format(
       "{}: in the next run, record that one alone (headrace profile -p PID)", Words(slow));
+}
+
+// Steps may be started ahead of a busy device, so that the trainer's thread waits for data although
+// more of it would not help.
+void Doubt(const Accelerators& accelerators, Bottleneck* bottleneck) {
+  if (!accelerators.Contradict() || bottleneck->verdict == Verdict::kUndecided) return;
+  Finding& first = bottleneck->findings[0];
+  if (first.limit.kind->AtConsumer()) return;
+  first.probability = std::min(first.probability, kDeviceDisagrees);
+  if (first.probability >= kSureOfRow) return;
+  bottleneck->verdict = Verdict::kUndecided;
+  bottleneck->unexplained = true;
+  bottleneck->measure = MeasureOfDevices(accelerators);
+}
+
+// The trainer's waits in the steady windows.
+std::optional<Accelerators> AcceleratorsOf(const RunView& run, const Phases& phases) {
+  TrainerWaits waits;
+  int64_t steps = 0, steady_ns = 0;
+  for (const size_t w : phases.steady) {
+    const WindowRow& window = run.windows[w];
+    const auto wait_ns = static_cast<double>(window.steps.wait_ns);
+    const double all_ns = wait_ns + static_cast<double>(window.steps.compute_ns);
+    steps += window.steps.steps_count;
+    steady_ns += window.duration_ns;
+    if (all_ns <= 0) continue;
+    waits.rows.push_back({window.start_ns, window.duration_ns, wait_ns / all_ns});
+  }
+  if (steps > 0) {
+    waits.step_s = static_cast<double>(steady_ns) * 1e-9 / static_cast<double>(steps);
+  }
+  for (const Rank& rank : Ranks(run)) waits.by_rank[rank.pid] = rank.wait_ratio();
+  return LookAtAccelerators(run, waits);
 }
 
 std::optional<PlannedRate> PlannedOf(const RunView& run, const PipelineModel* model) {
@@ -98,7 +132,10 @@ Statements MakeStatements(const RunView& run) {
         "pipeline by itself";
     return statements;
   }
-  if (run.operators.empty()) statements.outside = LookFromOutside(run);
+  if (run.operators.empty()) {
+    statements.outside = LookFromOutside(run);
+    statements.accelerators = statements.outside->accelerators;
+  }
   statements.withheld = StoppedTaking(run);
   if (!statements.withheld.empty()) return statements;
   try {
@@ -109,6 +146,8 @@ Statements MakeStatements(const RunView& run) {
     Doubt(*statements.differential, &*statements.bottleneck);
     statements.slow_rank = SlowestRank(Ranks(run));
     if (statements.slow_rank) Doubt(*statements.slow_rank, &*statements.bottleneck);
+    statements.accelerators = AcceleratorsOf(run, statements.model->phases());
+    if (statements.accelerators) Doubt(*statements.accelerators, &*statements.bottleneck);
     statements.allocation = Allocate(*statements.predictor, Budget{});
     statements.earlier = EarlierLimitOf(run, statements.model->phases());
   } catch (const Error& error) {

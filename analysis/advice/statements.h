@@ -8,6 +8,7 @@
 #include "analysis/model/bottleneck.h"
 #include "analysis/outside/outside.h"
 #include "analysis/program/allocation.h"
+#include "analysis/run/accelerator_use.h"
 #include "analysis/run/plausibility.h"
 #include "analysis/run/ranks.h"
 
@@ -41,6 +42,7 @@ struct Statements {
   std::string withheld;                      // "too short for a verdict (...)"
   std::optional<Outside> outside;            // of a run without operators
   std::optional<SlowRank> slow_rank;         // of a run with a bottleneck
+  std::optional<Accelerators> accelerators;  // of a run with a verdict whose devices told
   Doubts doubts;                             // figures of the accounts that cannot be true
 };
 

@@ -567,7 +567,7 @@ std::string StoppedText(const Outside& out, const std::vector<size_t>& kinds) {
                      pids);
 }
 
-void SayUnknown(const RunView& run, Outside* out) {
+void SayUnknown(Outside* out) {
   switch (out->flavour) {
     case OutsideFlavour::kTorch:
       out->unknown.push_back(
@@ -598,9 +598,60 @@ void SayUnknown(const RunView& run, Outside* out) {
     default:
       break;
   }
-  if (!run.Has("gpu_use_ratio")) {
-    out->unknown.push_back("whether an accelerator computes while the consumer waits for it");
+}
+
+void SayUnseenAccelerator(Outside* out) {
+  if (out->accelerators) return;
+  out->unknown.push_back("whether an accelerator computes while the consumer waits for it");
+}
+
+// Leaves `pid` of processes that each take data, and all that belongs to none of the others.
+RunView OfOneRank(const RunView& run, const std::vector<int64_t>& ranks, int64_t pid) {
+  std::set<int64_t> left_out(ranks.begin(), ranks.end());
+  left_out.erase(pid);
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (const ProcessRow& process : run.processes) {
+      if (left_out.contains(process.parent_pid)) grown |= left_out.insert(process.pid).second;
+    }
   }
+  RunView part = run;
+  part.accelerator_use.clear();
+  std::set<int64_t> ids;
+  std::erase_if(part.processes, [&](const ProcessRow& process) {
+    return left_out.contains(process.pid) && ids.insert(process.process_id).second;
+  });
+  std::erase_if(part.course, [&](const CourseRow& row) { return ids.contains(row.process_id); });
+  return part;
+}
+
+// Where several processes take data, as ranks of a job do, the waits of each that computes on a
+// device: those that it has if the others are not looked at.
+std::map<int64_t, double> WaitsByRank(const RunView& run, const ProcessKind& ranks) {
+  std::map<int64_t, double> waits;
+  if (ranks.pids.size() < 2) return waits;
+  for (const MeasurementRow& row : run.measurements) {
+    if (row.metric != "gpu_processes_count" || waits.contains(row.pid)) continue;
+    if (std::find(ranks.pids.begin(), ranks.pids.end(), row.pid) == ranks.pids.end()) continue;
+    const Outside one = LookFromOutside(OfOneRank(run, ranks.pids, row.pid));
+    if (one.units.empty()) continue;
+    const std::vector<int64_t>& seen = one.kinds[one.units[0].kind].pids;
+    if (seen == std::vector{row.pid}) waits[row.pid] = one.stall_ratio;
+  }
+  return waits;
+}
+
+// The consumer's waits, slice by slice of those that the verdict is about.
+TrainerWaits WaitsOf(const Judge& judge, const RunView& run, const Slices& slices,
+                     const std::vector<size_t>& all, const Outside& out) {
+  TrainerWaits waits;
+  if (run.accelerator_use.empty()) return waits;
+  for (const size_t s : all) {
+    waits.rows.push_back({slices.index[s] * run.course_slice_ns, run.course_slice_ns,
+                          judge.Stall(Sum(out, slices, {s}))});
+  }
+  waits.by_rank = WaitsByRank(run, out.kinds[out.units[0].kind]);
+  return waits;
 }
 
 // How busy the cores were, by whom, and what of them is free.
@@ -667,6 +718,10 @@ void AddFindings(Judge& judge, const Slices& slices, const std::vector<size_t>& 
                         each == OutsideLimit::kInterpreter;
     double likely = std::min(most, unsure ? kMayUnpickle : 1);
     if (each == OutsideLimit::kSleep && OthersCompute(*out)) likely = std::min(likely, kIdleTimer);
+    const bool loading = each != OutsideLimit::kConsumer && each != OutsideLimit::kAlone;
+    if (loading && out->accelerators && out->accelerators->Contradict()) {
+      likely = std::min(likely, kDeviceDisagrees);
+    }
     out->findings.push_back({each, likely * (1 - lost_share) * share});
   }
   std::stable_sort(out->findings.begin(), out->findings.end(),
@@ -680,6 +735,9 @@ std::string MeasureFor(const Outside& out, const std::string& lost,
   if (!stopped.empty()) return StoppedText(out, stopped);
   if (out.knowledge < OutsideKnowledge::kCauses) {
     return "why threads wait: run with CAP_BPF and CAP_PERFMON ('headrace doctor')";
+  }
+  if (out.accelerators && out.accelerators->Contradict()) {
+    return MeasureOfDevices(*out.accelerators);
   }
   if (out.findings[0].limit != OutsideLimit::kAlone) {
     return "record longer, or change one of the two alone and compare";
@@ -764,8 +822,11 @@ Outside LookFromOutside(const RunView& run) {
     out.withheld = fmt::format("too short for a verdict ({:.1f} s; {:g} s are needed)", seconds,
                                kOutsideShortestNs * 1e-9);
   }
-  SayUnknown(run, &out);
-  if (!out.withheld.empty()) return out;
+  SayUnknown(&out);
+  if (!out.withheld.empty()) {
+    SayUnseenAccelerator(&out);
+    return out;
+  }
   if (lost.share >= kLossTold) out.unknown.push_back("what was lost: " + lost_text);
   if (!stopped.empty()) out.unknown.push_back(StoppedText(out, stopped));
   if (out.knowledge == OutsideKnowledge::kCpu) AddUnseenWaits(run, out, &slices);
@@ -783,6 +844,8 @@ Outside LookFromOutside(const RunView& run) {
   }
   out.stall_ratio = judge.Stall(whole);
   out.stall_assumed = out.knowledge < OutsideKnowledge::kCounts;
+  out.accelerators = LookAtAccelerators(run, WaitsOf(judge, run, slices, all, out));
+  SayUnseenAccelerator(&out);
 
   AddFindings(judge, slices, all, lost.share, &out);
   const auto [limit, culprit] = judge.Decide(whole);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "analysis/outside/threads.h"
+#include "analysis/run/accelerator_use.h"
 #include "analysis/run/cpu_quota.h"
 #include "analysis/run/run_view.h"
 #include "analysis/statistics/statistics.h"
@@ -91,8 +92,9 @@ struct Outside : SeenThreads {
   CoreBudget core_budget;              // what the run may use
   std::optional<double> cores_used;    // by the threads of the process tree that were seen
   std::optional<double> cores_others;  // by other programs
-  std::vector<std::string> unknown;    // what cannot be said, a sentence each
-  std::string measure;                 // undecided: what would decide it
+  std::optional<Accelerators> accelerators;
+  std::vector<std::string> unknown;  // what cannot be said, a sentence each
+  std::string measure;               // undecided: what would decide it
 };
 
 // How many producers there might be instead of `now`, so that the consumer waits no more (`stall`:

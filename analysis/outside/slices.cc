@@ -28,6 +28,7 @@ class Builder {
     std::map<int64_t, size_t> position;
     for (const int64_t slice : slices) position.emplace(slice, position.size());
     Slices result;
+    result.index.assign(slices.begin(), slices.end());
     const auto seen = run_.course_seen_ns.find(on_cpu);
     result.seen_s = static_cast<double>(seen != run_.course_seen_ns.end() ? seen->second
                                                                           : run_.run.duration_ns) *

@@ -10,6 +10,7 @@ namespace headrace::analysis {
 
 struct Slices {
   size_t num_groups = 0, num_edges = 0;
+  std::vector<int64_t> index;                   // [slice]: which of the run's it is
   double seen_s = 0;                            // how long the threads' times were recorded
   std::vector<std::vector<ThreadTimes>> times;  // [slice][group]
   std::vector<std::vector<double>> counts;      // [slice][edge]

@@ -392,6 +392,24 @@ void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
       });
 }
 
+// In slices of at least a second, as devices are asked, and some thousands of them at most.
+void ReadAcceleratorUse(RunDatabase& database, int64_t id, RunView* view) {
+  constexpr int64_t kShortestNs = 1'000'000'000, kMostSlices = 2000;
+  const int64_t slice_ns = std::max(kShortestNs, view->run.duration_ns / kMostSlices);
+  database.Each(
+      fmt::format("SELECT MIN(start_ns) AS start_ns, SUM(duration_ns) AS duration_ns, subject, "
+                  "SUM(value * duration_ns) / SUM(duration_ns) AS value FROM measurement_interval "
+                  "WHERE run_id = ?1 AND metric = 'gpu_use_ratio' AND cause = 'compute' AND "
+                  "duration_ns > 0 GROUP BY subject, start_ns / {} ORDER BY 1",
+                  slice_ns),
+      id, [&](const ViewRow& row) {
+        if (const Real value = row.Real("value")) {
+          view->accelerator_use.push_back(
+              {row.Number("start_ns"), row.Number("duration_ns"), row.Text("subject"), *value});
+        }
+      });
+}
+
 void ReadStoreProbes(RunDatabase& database, int64_t id, RunView* view) {
   database.EachOf("store_probe", id, "start_ns", [&](const ViewRow& row) {
     StoreProbeRow probe;
@@ -493,6 +511,7 @@ RunView LoadRun(const std::string& path, const std::string& run) {
     ReadProcesses(database, id, &view);
     ReadMeasurements(database, id, &view);
     ReadDeviceReads(database, id, &view);
+    if (view.Has("gpu_use_ratio")) ReadAcceleratorUse(database, id, &view);
     if (view.operators.empty()) ReadCourse(database, id, &view);
   }
   if (database.Has("calibration_summary")) {

@@ -151,6 +151,13 @@ struct CourseRow {
   double value = 0;
 };
 
+// The share of a part of the run in which an accelerator ran a kernel.
+struct AcceleratorUseRow {
+  int64_t start_ns = 0, duration_ns = 0;  // since the run began
+  std::string device;                     // "gpu0"
+  double use_ratio = 0;
+};
+
 struct StackRow {
   std::string kind;                  // "cpu", "off_cpu", "python"
   std::string operator_name, stage;  // empty: outside every operator
@@ -263,6 +270,7 @@ struct RunView {
   // By metric of a thread's time on a CPU: how long it was recorded, as probes may stop before the
   // run ends.
   std::map<std::string, int64_t> course_seen_ns;
+  std::vector<AcceleratorUseRow> accelerator_use;  // by start; empty: none was seen
   // The highest rate at which the run's machine read memory, in its latest calibration in the same
   // database; empty if there was none.
   Real memory_ceiling_bytes_per_s;

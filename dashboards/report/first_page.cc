@@ -13,6 +13,7 @@
 #include "analysis/run/settings.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
+#include "dashboards/report/accelerator_words.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/outside_words.h"
 #include "dashboards/report/page_words.h"
@@ -345,6 +346,12 @@ void AddSlowRank(const RunView& run, const analysis::SlowRank& slow, FirstPage* 
       {"", fmt::format("{} profile -p PID{}", run.program, run.database_option), true});
 }
 
+void AddAccelerators(const Statements& statements, FirstPage* page) {
+  if (!statements.accelerators) return;
+  page->lines.push_back(
+      {"gpu", AcceleratorLine(*statements.accelerators, TrainerWord(statements)) + "."});
+}
+
 void MakeFromModel(const RunView& run, const Statements& statements, FirstPage* page) {
   const PipelineModel& model = *statements.model;
   const Bottleneck& bottleneck = *statements.bottleneck;
@@ -353,6 +360,7 @@ void MakeFromModel(const RunView& run, const Statements& statements, FirstPage* 
   if (!statements.slow_rank) page->picture = Picture(run, statements).Draw();
   if (statements.slow_rank) {
     AddSlowRank(run, *statements.slow_rank, page);
+    AddAccelerators(statements, page);
     return;
   }
   page->lines.push_back({"limit", LimitLine(model, bottleneck)});
@@ -360,6 +368,7 @@ void MakeFromModel(const RunView& run, const Statements& statements, FirstPage* 
   if (bottleneck.verdict == Verdict::kUndecided) {
     page->lines.push_back({"check", bottleneck.measure});
   }
+  AddAccelerators(statements, page);
   if (!bottleneck.disagreement.empty()) {
     page->lines.push_back({"but", bottleneck.disagreement});
   }

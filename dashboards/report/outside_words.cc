@@ -8,6 +8,7 @@
 #include "analysis/model/bottleneck.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
+#include "dashboards/report/accelerator_words.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/wording.h"
 
@@ -256,7 +257,9 @@ Table Findings(const Outside& seen) {
 std::optional<double> MostGain(const Outside& seen) {
   if (seen.findings[0].limit == OutsideLimit::kConsumer || !HasProducers(seen)) return std::nullopt;
   if (seen.stall_ratio <= 0.02 || seen.stall_ratio >= 0.98) return std::nullopt;
-  return 1 / (1 - seen.stall_ratio);
+  const double gain = 1 / (1 - seen.stall_ratio);
+  if (!seen.accelerators) return gain;
+  return std::min(gain, seen.accelerators->MostGain().value_or(gain));
 }
 
 std::string Unknown(const Outside& seen) {
@@ -364,6 +367,10 @@ std::string ConsumerWord(const Outside& seen) {
   return seen.flavour == OutsideFlavour::kPlain ? "the consumer" : "the trainer";
 }
 
+std::string TrainerWord(const analysis::Statements& statements) {
+  return statements.outside ? ConsumerWord(*statements.outside) : "the trainer";
+}
+
 std::string UnitWord(const Outside& seen, size_t u) {
   if (u == 0) return ConsumerWord(seen);
   const OutsideUnit& unit = seen.units[u];
@@ -418,6 +425,9 @@ void AddOutsidePage(const RunView& run, const Outside& seen, FirstPage* page) {
   page->picture = DrawUnits(seen);
   page->lines.push_back({"limit", LimitLine(seen)});
   page->lines.push_back({"why", WhyLine(seen)});
+  if (seen.accelerators) {
+    page->lines.push_back({"gpu", AcceleratorLine(*seen.accelerators, ConsumerWord(seen)) + "."});
+  }
   if (seen.decided) {
     page->lines.push_back({"fix", Advice(run, seen)});
     if (seen.flavour == OutsideFlavour::kTorch &&

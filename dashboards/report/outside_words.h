@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "analysis/advice/statements.h"
 #include "analysis/outside/outside.h"
 #include "dashboards/report/page.h"
 #include "dashboards/report/report.h"
@@ -11,6 +12,9 @@ namespace headrace::dashboards {
 // "the trainer" / "the consumer", "the workers" / the unit's own name.
 std::string ConsumerWord(const analysis::Outside& seen);
 std::string UnitWord(const analysis::Outside& seen, size_t unit);
+
+// Who takes the batches of any run: "the trainer", or ConsumerWord of one seen from outside.
+std::string TrainerWord(const analysis::Statements& statements);
 
 // Adds facts (with the keys of a verdict from accounts) and the table of findings. `seen` must have
 // a verdict.

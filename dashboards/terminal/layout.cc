@@ -253,7 +253,7 @@ void ShortenSentences(size_t most, std::vector<SentenceBlock>* blocks) {
   }
   for (const size_t kept : {size_t{3}, size_t{2}, size_t{1}}) {
     for (const char* label :
-         {"why", "but", "check", "next", "limit", "fix", kConditionBlock, kVerdictBlock}) {
+         {"why", "gpu", "but", "check", "next", "limit", "fix", kConditionBlock, kVerdictBlock}) {
       for (SentenceBlock& block : *blocks) {
         const size_t count = LinesIn(*blocks);
         if (block.label != label || block.whole || count <= most) continue;

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -167,11 +168,11 @@ class Accelerator : public Probe {
     sink.Add(use);
   }
 
-  void AddProcesses(const Device& device, Sink& sink) const {
+  void AddProcesses(const Device& device, Sink& sink) {
+    own_pids_.insert(target_->pids.begin(), target_->pids.end());
     double others = 0, unseen = 0;
     for (const int64_t pid : *device.pids) {
-      const auto& own = target_->pids;
-      if (std::find(own.begin(), own.end(), pid) == own.end()) {
+      if (!own_pids_.contains(pid)) {
         // In a container the driver may tell pids of the machine, also of the run's own processes.
         const bool here = kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM;
         (here ? others : unseen)++;
@@ -242,6 +243,7 @@ class Accelerator : public Probe {
   int64_t period_ns_;
   Nvml nvml_;
   const Target* target_ = nullptr;
+  std::set<int64_t> own_pids_;  // of the run, also ended ones: the driver may still tell of them
   bool initialized_ = false;
   std::vector<Device> devices_;
   std::thread thread_;

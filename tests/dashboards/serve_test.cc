@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "dashboards/serve/event_stream.h"
 #include "dashboards/serve/server.h"
 #include "tests/dashboards/stored_run.h"

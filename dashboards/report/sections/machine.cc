@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/units.h"
+#include "dashboards/report/accelerator_words.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/report.h"
 #include "dashboards/report/wording.h"
@@ -56,11 +57,10 @@ std::optional<Section> Machine(const RunView& run, const analysis::Statements& s
         {"steal", fmt::format("{:.2f} cores taken by the hypervisor", *steal)});
   }
 
-  std::set<std::string> interfaces, accelerators, packages;
+  std::set<std::string> interfaces, packages;
   for (const MeasurementRow& row : run.measurements) {
     if (!OfMachine(row)) continue;
     if (row.metric == "nic_received_bytes") interfaces.insert(row.subject);
-    if (row.metric.starts_with("gpu_")) accelerators.insert(row.subject);
     if (row.metric == "energy_joules") packages.insert(row.subject);
   }
   const auto of = [](const std::string& subject, const std::string& cause = "") {
@@ -97,22 +97,7 @@ std::optional<Section> Machine(const RunView& run, const analysis::Statements& s
     }
     section.tables.push_back(std::move(table));
   }
-  if (!accelerators.empty()) {
-    Table table{"accelerators",
-                "",
-                {{"accelerator", "accelerator"},
-                 {"use_ratio", "busy"},
-                 {"memory_bytes", "memory"},
-                 {"energy_joules", "energy in J"}},
-                {}};
-    for (const std::string& name : accelerators) {
-      table.rows.push_back(
-          {name, Ratio(SumOf(run, "gpu_use_ratio", of(name, "compute")), "not reported"),
-           Bytes(SumOf(run, "gpu_memory_bytes", of(name, "used")), "not reported"),
-           Number(SumOf(run, "gpu_energy_joules", of(name)), Unit::kCount, "not reported")});
-    }
-    section.tables.push_back(std::move(table));
-  }
+  AddAcceleratorTable(run, statements, &section);
   if (packages.empty()) {
     section.facts.push_back({"energy_unavailable", WhyNot(run, {"energy"})});
   } else {

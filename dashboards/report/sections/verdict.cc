@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "analysis/model/bottleneck.h"
+#include "dashboards/report/accelerator_words.h"
 #include "dashboards/report/first_page.h"
 #include "dashboards/report/outside_words.h"
 #include "dashboards/report/page_words.h"
@@ -161,6 +162,9 @@ std::optional<Section> VerdictSection(const RunView& run, const analysis::Statem
     AddOutsideFacts(run, *statements.outside, &section);
   } else {
     AddWithheld(statements, &section);
+  }
+  if (statements.accelerators) {
+    AddAcceleratorFacts(*statements.accelerators, TrainerWord(statements), &section);
   }
   if (const auto load = OtherLoadOf(run, statements)) {
     section.facts.push_back({"conditional_on_load", "true"});

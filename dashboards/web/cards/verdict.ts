@@ -9,6 +9,7 @@ import { command } from "./command";
 const LABELS: Record<string, string> = {
   limit: "What limits",
   why: "Why",
+  gpu: "GPU",
   check: "What would decide it",
   but: "But",
   fix: "What to change",
