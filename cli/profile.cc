@@ -321,7 +321,7 @@ HR_COMMAND("profile",
               command_line
                   .AddFlag("--no-hook", options->no_hook,
                            "Leave Python programs alone: no import hook, which instruments "
-                           "PyTorch's DataLoaders, pools and executors")
+                           "PyTorch, tf.data, Keras and Ray Data loaders, pools and executors")
                   ->Group(kMeasuring);
               command_line.AddFlag("-q,--quiet", options->quiet, "Print nothing but errors");
               return [options] { return Profile(*options); };
