@@ -190,6 +190,13 @@ show(trainer.fit({dataset}))
                 else:
                     self.assertLess(share, 0.3)
 
+    def test_short_epochs_of_fit_are_seen_to_their_ends(self):
+        code = self.FIT.format(dataset="data.Range(40).map(slow).batch(4).prefetch(2), 5", step=0.001, each=1)
+        got, counted, busy, steps, (waited, computed) = self.plain(code)
+        self.assertEqual(len(got), 50)
+        self.assertEqual(steps, 5 * 9)
+        self.assertGreater(waited, computed)
+
     def test_fit_over_what_has_no_model_is_left_alone(self):
         code = self.FIT.format(dataset="data.Range(40).batch(4)", step=0, each=1)
         got, counted, _, _, _ = self.plain(code.replace("def step", "data.Dataset.autotune = False\ndef step"))

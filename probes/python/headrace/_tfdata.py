@@ -18,8 +18,9 @@ from headrace._operator import _end, operator
 _step = function("hrx_step")
 _done = function("hrx_done")
 
-# A look may take this part of the time since the last one, and is not made more often than that.
-_LOOK_SHARE, _LOOK_EVERY_NS = 0.004, 100_000_000
+# A look may take this part of the thread's time, and is not made more often, nor much less often, than that. The first one is dear.
+_LOOK_SHARE, _LOOK_EVERY_NS, _LOOK_SELDOM_NS = 0.004, 100_000_000, 1_000_000_000
+_NEVER = 1 << 63
 
 _STEP = operator("step", "consumer", TRAINER)
 
@@ -66,13 +67,12 @@ class _Source(Batches):
         dataset = getattr(iterator, "_dataset", None)
         if fits:
             self.rows_each = _tfmodel.batch_size_of(dataset)
-        began_ns = time.monotonic_ns()
         self.pipeline = _tfmodel.Pipeline.of(iterator)
         if self.pipeline is None:
             self.alone = fits or _tfmodel.is_asynchronous(dataset)
             self._makes_itself = not self.alone
         if not self.alone:
-            self._look_at(began_ns, time.monotonic_ns())
+            self._looked(time.monotonic_ns(), 0)
 
     def _prepare(self):
         Process.has_loader = True
@@ -102,14 +102,17 @@ class _Source(Batches):
             return call()
         self._next = call
         begin_ns, others_ns = time.monotonic_ns(), _Clock.read()
+        last = True
         try:
-            return self.__next__()
+            batch = self.__next__()
+            last = False
+            return batch
         finally:
             self._next = None  # it holds the iterator
             now_ns = time.monotonic_ns()
             self.waited_ns += now_ns - begin_ns
             self.waiting_cpu_ns += max(0, _Clock.read() - others_ns)
-            if self.pipeline is not None and now_ns >= self.next_look_ns:
+            if self.pipeline is not None and (last or now_ns >= self.next_look_ns):
                 self.look(iterator, now_ns)
 
     # ---- Keras: fit() asks for the batch inside of its step ----
@@ -126,7 +129,12 @@ class _Source(Batches):
             if _account.is_consumer():
                 _STEP.begin()
         begin_ns = self.ends or time.monotonic_ns()
-        result = call()
+        try:
+            result = call()
+        except BaseException:  # mostly the end of an epoch
+            self.look(iterator, time.monotonic_ns())
+            self.steps, self.ends = [], None
+            raise
         self.ends = time.monotonic_ns()
         self.steps.append(self.ends - begin_ns)
         if self.ends >= self.next_look_ns:
@@ -155,18 +163,21 @@ class _Source(Batches):
 
     # ---- What tf.data does ----
 
-    def _look_at(self, begin_ns, end_ns):
-        self.last_look_ns = end_ns
-        self.next_look_ns = end_ns + max(_LOOK_EVERY_NS, int((end_ns - begin_ns) / _LOOK_SHARE))
+    def _looked(self, now_ns, cost_ns):
+        self.last_look_ns = now_ns
+        self.next_look_ns = now_ns + min(max(_LOOK_EVERY_NS, int(cost_ns / _LOOK_SHARE)), _LOOK_SELDOM_NS)
 
     def look(self, iterator, now_ns):
         passed_ns = now_ns - self.last_look_ns
+        if self.next_look_ns == _NEVER:
+            return
+        began_ns = time.thread_time_ns()
         try:
             gaps_ns, batches = self.pipeline.read(iterator)
         except Exception:  # the iterator is gone, or made differently: what was seen of it stays
-            self.next_look_ns = 1 << 63
+            self.next_look_ns = _NEVER
             return
-        self._look_at(now_ns, time.monotonic_ns())
+        self._looked(now_ns, time.thread_time_ns() - began_ns)
         if self.fits:
             self.waited_ns = self.told_steps(gaps_ns, batches)
         clock = self.clock
