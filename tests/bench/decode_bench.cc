@@ -1,5 +1,6 @@
 // Decode kernels: each instruction set against the scalar twin, on the id, length and presence
-// shapes of recommendation tables. Items are values (bits for booleans).
+// shapes of recommendation tables; varints also beside the prototype that this reader started from.
+// Items are values (bits for booleans).
 //
 //   decode_bench --benchmark_repetitions=7 --benchmark_enable_random_interleaving=true
 //   --benchmark_report_aggregates_only=true
@@ -16,11 +17,13 @@
 #include "reader/dwrf/decode/presence_expand.h"
 #include "reader/dwrf/decode/rle_simd.h"
 #include "reader/dwrf/decode/varint_simd.h"
+#include "tests/bench/prototype_pipe.h"
 
 namespace headrace::reader::dwrf {
 namespace {
 
 constexpr size_t kValues = 65536;
+constexpr size_t kPrototypeSlack = 64;  // values that its kernels write past the last
 
 enum Ids { kSmall, k27Bit, k63Bit, kMixed };
 
@@ -114,6 +117,36 @@ void BM_Rle(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kValues));
 }
 
+// The prototype has one instruction set, and no checks.
+bool HasPrototype(benchmark::State& state) {
+  if (BestInstructionSet() == InstructionSet::kAvx512) return true;
+  state.SkipWithError("the prototype needs AVX-512");
+  return false;
+}
+
+void BM_PrototypeVarints(benchmark::State& state) {
+  if (!HasPrototype(state)) return;
+  const Buffer in = Varints(static_cast<int>(state.range(0)));
+  std::vector<uint64_t> out(kValues + kPrototypeSlack);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(prototype::DecodeAvx512<true>(in.data(), kValues, out.data()));
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kValues));
+}
+
+void BM_PrototypeRle(benchmark::State& state) {
+  if (!HasPrototype(state)) return;
+  const Buffer in = Rle(static_cast<int>(state.range(0)), false);
+  std::vector<int64_t> out(kValues + kPrototypeSlack);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        prototype::DecodeRle<true>(in.data(), in.data() + in.size(), out.data()));
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kValues));
+}
+
 void BM_Lengths(benchmark::State& state) {
   InstructionSet set;
   if (!Choose(state, &set)) return;
@@ -198,6 +231,8 @@ BENCHMARK(BM_Varints)
 BENCHMARK(BM_Rle)
     ->ArgNames({"set", "ids"})
     ->ArgsProduct({{0, 1, 2}, {kSmall, k27Bit, k63Bit, kMixed}});
+BENCHMARK(BM_PrototypeVarints)->ArgName("ids")->DenseRange(kSmall, kMixed);
+BENCHMARK(BM_PrototypeRle)->ArgName("ids")->DenseRange(kSmall, kMixed);
 BENCHMARK(BM_Lengths)->ArgName("set")->DenseRange(0, 2);
 BENCHMARK(BM_Bits)->ArgName("set")->DenseRange(0, 2);
 BENCHMARK(BM_DepositBits)->ArgName("set")->DenseRange(0, 2);

@@ -121,14 +121,16 @@ HR_BMI2 inline void ExtractValues(const uint8_t* p, uint32_t terminators, int64_
 template <bool kZigzag>
 HR_BMI2 const uint8_t* DecodeBmi2(const uint8_t* p, const uint8_t* end, size_t count,
                                   int64_t* out) {
-  while (count >= 32 && end - p >= 32) {
+  while (end - p >= 32) {
     const __m256i block = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     const uint32_t terminators = ~static_cast<uint32_t>(_mm256_movemask_epi8(block));
-    if (terminators == ~uint32_t{0}) {
+    const auto take = static_cast<unsigned>(_mm_popcnt_u32(terminators));
+    if (terminators == ~uint32_t{0} && count >= 32) {
       WidenFours<kZigzag, 8>(p, out);
       out += 32, p += 32, count -= 32;
       continue;
     }
+    if (take >= count) break;  // what follows the last value may be anything
     const unsigned used = LastEnd<32>(p);
     if (used != 32 - _lzcnt_u32(terminators)) return nullptr;
     const uint32_t continuation = _bzhi_u32(~terminators, used);
@@ -140,7 +142,6 @@ HR_BMI2 const uint8_t* DecodeBmi2(const uint8_t* p, const uint8_t* end, size_t c
       if (HasTooLongValue(continuation, eight)) return nullptr;
       ExtractValues<kZigzag, true>(p, terminators, out);
     }
-    const auto take = static_cast<unsigned>(_mm_popcnt_u32(terminators));
     out += take, p += used, count -= take;
   }
   size_t i = 0;
@@ -285,19 +286,18 @@ HR_AVX512 const uint8_t* DecodeAvx512(const uint8_t* p, const uint8_t* end, size
     const __m512i block = _mm512_loadu_si512(p);
     uint64_t terminators = ~_cvtmask64_u64(_mm512_movepi8_mask(block));
     const size_t room = static_cast<size_t>(end - p);
-    unsigned take, used;
-    if (count >= 64 && room >= 64) {
-      if (terminators == ~uint64_t{0}) {
-        WidenBytes<kZigzag>(p, out);
-        out += 64, p += 64, count -= 64;
-        continue;
-      }
-      take = static_cast<unsigned>(_mm_popcnt_u64(terminators));
+    if (room < 64) terminators = _bzhi_u64(terminators, static_cast<unsigned>(room));
+    auto take = static_cast<unsigned>(_mm_popcnt_u64(terminators));
+    unsigned used;
+    if (terminators == ~uint64_t{0} && count >= 64) {
+      WidenBytes<kZigzag>(p, out);
+      out += 64, p += 64, count -= 64;
+      continue;
+    }
+    if (room >= 64 && take < count) {
       used = LastEnd<64>(p);
       if (used != 64 - static_cast<unsigned>(_lzcnt_u64(terminators))) return nullptr;
     } else {
-      if (room < 64) terminators = _bzhi_u64(terminators, static_cast<unsigned>(room));
-      take = static_cast<unsigned>(_mm_popcnt_u64(terminators));
       if (take == 0) return nullptr;
       if (take > count) {
         take = static_cast<unsigned>(count);

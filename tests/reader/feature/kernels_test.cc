@@ -132,6 +132,25 @@ TEST(DecodeVarints, DamageIsRefusedAlike) {
   }
 }
 
+TEST(DecodeVarints, BytesBehindTheLastValueDoNotCount) {
+  std::mt19937_64 random(KernelSeed() + 2);
+  for (const unsigned bits : {1u, 7u, 14u, 27u, 63u, 64u}) {
+    for (size_t count = 1; count < 140; ++count) {
+      Bytes bytes;
+      for (size_t i = 0; i < count; ++i) PutVarint(&bytes, RandomValue(random, bits));
+      const size_t size = bytes.size();
+      bytes.resize(size + 200, 0xff);
+      const Padded in(bytes, count % 64, 0xff);
+      for (const InstructionSet set : Sets()) {
+        std::vector<int64_t> out(count + kDecodeSlack);
+        const uint8_t* p = DecodeVarints(in.begin, in.end, count, false, out.data(), set);
+        ASSERT_EQ(p, in.begin + size)
+            << bits << " bits, " << count << ' ' << InstructionSetName(set);
+      }
+    }
+  }
+}
+
 // A kernel's answer: bytes used, or nothing, and the values.
 using Answer = std::optional<std::pair<ptrdiff_t, std::vector<int64_t>>>;
 
