@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "dashboards/job_report.h"
 #include "dashboards/json_number.h"
@@ -59,6 +61,9 @@ Json WorkersJson(const JobPage& page) {
   return workers;
 }
 
+// Of what a job has without end, so much.
+constexpr size_t kMostEntries = 1000;
+
 Json EventsJson(const JobPage& page) {
   Json events = Json::array();
   for (const analysis::JobEvent& one : page.job.events)
@@ -73,7 +78,8 @@ Json EventsJson(const JobPage& page) {
 
 Json DecisionsJson(const JobPage& page) {
   Json decisions = Json::array();
-  for (const analysis::DecisionRow& one : page.job.decisions) {
+  const std::vector<analysis::DecisionRow>& all = page.job.decisions;
+  for (const auto& one : std::span(all).last(std::min(all.size(), kMostEntries))) {
     Json row = {{"at_ns", one.at_ns}, {"action", one.action}, {"limited_by", one.limited_by},
                 {"from", nullptr},    {"to", nullptr},        {"reason", one.reason}};
     for (const auto& change : one.changes) {
@@ -85,9 +91,31 @@ Json DecisionsJson(const JobPage& page) {
   return decisions;
 }
 
+// Of a long job several intervals together.
+std::vector<analysis::JobInterval> ShortCourse(const std::vector<analysis::JobInterval>& all) {
+  const size_t together = (all.size() + kMostEntries - 1) / kMostEntries;
+  std::vector<analysis::JobInterval> course;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const analysis::JobInterval& one = all[i];
+    if (i % together == 0) {
+      course.push_back(one);
+      continue;
+    }
+    analysis::JobInterval& to = course.back();
+    to.duration_ns = one.start_ns + one.duration_ns - to.start_ns;
+    for (int64_t analysis::JobInterval::*sum :
+         {&analysis::JobInterval::running_ns, &analysis::JobInterval::leases,
+          &analysis::JobInterval::lost, &analysis::JobInterval::serving_ns})
+      to.*sum += one.*sum;
+    if (one.wanted) to.wanted = one.wanted;
+    if (one.left_rows) to.left_rows = one.left_rows;
+  }
+  return course;
+}
+
 Json CourseJson(const JobPage& page) {
   Json course = Json::array();
-  for (const analysis::JobInterval& one : page.job.intervals)
+  for (const analysis::JobInterval& one : ShortCourse(page.job.intervals))
     course.push_back({{"start_ns", one.start_ns},
                       {"duration_ns", one.duration_ns},
                       {"workers", one.running_ns > 0 ? Json(static_cast<double>(one.serving_ns) /
@@ -150,7 +178,10 @@ std::string JobJson(const JobPage& page) {
                     {"workers", WorkersJson(page)},
                     {"course", CourseJson(page)},
                     {"decisions", DecisionsJson(page)},
-                    {"events", EventsJson(page)}};
+                    {"decisions_left_out_count",
+                     page.job.decisions.size() - std::min(page.job.decisions.size(), kMostEntries)},
+                    {"events", EventsJson(page)},
+                    {"events_left_out_count", page.job.events_left_out}};
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

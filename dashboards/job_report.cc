@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "analysis/thresholds.h"
 #include "base/terminal_text.h"
@@ -22,6 +23,8 @@ using analysis::RankFigures;
 using analysis::WorkerFigures;
 
 constexpr size_t kEventsShown = 12;
+constexpr size_t kJobPageLines = 12;  // the title and eleven
+constexpr size_t kMostDecisions = 1000;
 constexpr const char* kNoCourse = "no dispatcher has kept the job's course";
 
 std::string RowRate(double per_second) { return FormatRate(per_second, "rows"); }
@@ -71,10 +74,9 @@ std::string EvidenceOf(const JobPage& page) {
   const auto at_work = [&] {
     return typical == nullptr
                ? std::string("no worker was measured")
-               : fmt::format(
-                     "a typical worker is at work {} of its time; its stage '{}' is busy {}",
-                     FormatPercent(typical->working), Printable(typical->busiest_stage),
-                     FormatPercent(typical->utilisation));
+               : fmt::format("a typical worker is at work {} of its time, '{}' {}",
+                             FormatPercent(typical->working), Printable(typical->busiest_stage),
+                             FormatPercent(typical->utilisation));
   };
   switch (f.limit) {
     case JobLimit::kTrainers:
@@ -175,8 +177,11 @@ void SayOthers(const JobPage& page, std::vector<PageLine>* lines) {
     lagging.resize(3);
     lagging.push_back(fmt::format("{} more", more));
   }
-  lines->push_back({"lag", lagging.empty() ? "no worker and no rank lags behind the others"
-                                           : fmt::format("{}", fmt::join(lagging, ", "))});
+  lines->push_back(
+      {"lag", fmt::format("{}; ranks wait {} of their time on average",
+                          lagging.empty() ? std::string("no worker, no rank")
+                                          : fmt::format("{}", fmt::join(lagging, ", ")),
+                          FormatPercent(f.mean_stall.value_or(0)))});
   lines->push_back({"lost", LostText(page)});
   std::string cost = fmt::format("{} worker-seconds for a million rows",
                                  FormatCount(f.worker_seconds_per_million_rows));
@@ -189,6 +194,7 @@ FirstPage FirstPageOf(const JobPage& page) {
   const JobFindings& f = page.findings;
   const JobView& job = page.job;
   FirstPage first;
+  first.most_lines = kJobPageLines;
   const std::string done =
       job.left_rows
           ? fmt::format(
@@ -212,9 +218,8 @@ FirstPage FirstPageOf(const JobPage& page) {
   first.severity = *f.worst_stall < analysis::kSmallStall  ? Severity::kGood
                    : *f.worst_stall < analysis::kHighStall ? Severity::kModerate
                                                            : Severity::kHigh;
-  first.verdict = fmt::format("Rank {} waited {} of its time {}; on average ranks waited {}.",
-                              f.worst_rank, FormatPercent(*f.worst_stall),
-                              PercentInterval(f.stall_interval), FormatPercent(*f.mean_stall));
+  first.verdict = fmt::format("Rank {} waited {} of its time {}.", f.worst_rank,
+                              FormatPercent(*f.worst_stall), PercentInterval(f.stall_interval));
   add("job", fmt::format("'{}' is {}: {} at {}, {} and {}", Printable(job.name), job.state, done,
                          RowRate(f.rows_per_s), Plural(std::round(f.workers), "worker"),
                          Plural(static_cast<double>(job.ranks), "rank")));
@@ -371,7 +376,11 @@ Section DispatcherSection(const JobPage& page) {
 
 Section DecisionSection(const JobPage& page) {
   Section section{"decisions", "Decisions about the number of workers", {}, {}, {}};
-  for (const analysis::DecisionRow& one : page.job.decisions) {
+  const std::vector<analysis::DecisionRow>& all = page.job.decisions;
+  const size_t left_out = all.size() - std::min(all.size(), kMostDecisions);
+  if (left_out > 0)
+    section.sentences.push_back({"", fmt::format("{} older ones are left out.", left_out)});
+  for (const analysis::DecisionRow& one : std::span(all).subspan(left_out)) {
     std::string change = "as before";
     for (const auto& c : one.changes)
       change =
@@ -386,6 +395,9 @@ Section DecisionSection(const JobPage& page) {
 
 Section EventSection(const JobPage& page) {
   Section section{"events", "What happened", {}, {}, {}};
+  if (page.job.events_left_out > 0)
+    section.sentences.push_back(
+        {"", fmt::format("{} older events are left out.", page.job.events_left_out)});
   Table table{
       "events",
       "",

@@ -98,9 +98,10 @@ struct ServiceFleet::State {
   void Store();
   void StoreOne(const Arrived& one);
   void Failed(const Error& error);
-  // Runs `work` with the store unless it has failed.
+  void Recovered();
+  // Runs `work` with the store, unless that failed a moment ago. `is_last`: then also.
   template <typename Work>
-  void With(Work work);
+  void With(Work work, bool is_last = false);
 
   std::string job, mode;
   std::function<void(const std::string&)> note;
@@ -109,7 +110,9 @@ struct ServiceFleet::State {
   service::DispatcherCounts counts;  // at the end of the last interval
   int64_t num_decisions = 0;
   std::unique_ptr<FleetStore> store;  // the thread alone, while it runs
-  bool has_failed = false;
+  int64_t again_ns = 0;               // after a failure
+  int64_t failed_ns = 0;              // when it last failed; 0: it did not since it last worked
+  uint64_t left_out = 0;              // since it failed
   std::thread thread;
 
   std::mutex mutex;  // guards the following
@@ -125,10 +128,14 @@ struct ServiceFleet::State {
 };
 
 template <typename Work>
-void ServiceFleet::State::With(Work work) {
-  if (has_failed) return;
+void ServiceFleet::State::With(Work work, bool is_last) {
+  if (failed_ns != 0 && !is_last && MonotonicNs() - failed_ns < again_ns) {
+    ++left_out;
+    return;
+  }
   try {
     work();
+    if (failed_ns != 0) Recovered();
   } catch (const Error& error) {
     if (error.code() != ExitCode::kBadData) return Failed(error);
     // What one member sent: the others' is good.
@@ -139,10 +146,18 @@ void ServiceFleet::State::With(Work work) {
 }
 
 void ServiceFleet::State::Failed(const Error& error) {
-  has_failed = true;
+  ++left_out;
+  if (std::exchange(failed_ns, MonotonicNs()) != 0) return;  // it was said
   std::lock_guard lock(mutex);
-  notes.push_back(
-      fmt::format("nothing more is kept of what the job's processes measure: {}", error.what()));
+  notes.push_back(fmt::format(
+      "nothing is kept of what the job's processes measure, until it can be: {}", error.what()));
+}
+
+void ServiceFleet::State::Recovered() {
+  failed_ns = 0;
+  std::lock_guard lock(mutex);
+  notes.push_back(fmt::format("the fleet file is written again; {} entries are missing in it",
+                              std::exchange(left_out, 0)));
 }
 
 void ServiceFleet::State::StoreOne(const Arrived& one) {
@@ -194,9 +209,10 @@ ServiceFleet::~ServiceFleet() {
 }
 
 void ServiceFleet::Open(const std::string& file, const service::DispatcherOptions& job,
-                        std::function<void(const std::string&)> note) {
+                        std::function<void(const std::string&)> note, int64_t again_ns) {
   State& state = *state_;
   state.note = std::move(note);
+  state.again_ns = again_ns;
   state.start_ns = state.watched_ns = state.looked_ns = MonotonicNs();
   state.store = std::make_unique<FleetStore>(
       file, JobRowOf(state.job, state.mode, job),
@@ -302,9 +318,11 @@ void ServiceFleet::Finish(bool is_complete) {
   }
   state.changed.notify_all();
   state.thread.join();
-  state.With([&] {
-    state.store->Finish(is_complete ? FleetStore::End::kComplete : FleetStore::End::kEnded);
-  });
+  state.With(
+      [&] {
+        state.store->Finish(is_complete ? FleetStore::End::kComplete : FleetStore::End::kEnded);
+      },
+      true);
   TakeKept();  // says what went wrong
 }
 

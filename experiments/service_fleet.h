@@ -21,7 +21,8 @@ std::shared_ptr<reader::service::MeasuredSource> MeasureMember(const std::string
                                                                std::optional<uint32_t> rank);
 
 // The dispatcher's end. A thread of its own stores: the service waits for no disk, and goes on when
-// the file can no longer be written, which is said once.
+// the file cannot be written. That is said, and what comes then is lost; every half a minute it is
+// tried again, and said when it works.
 class ServiceFleet {
  public:
   // `mode`: lockstep or independent.
@@ -30,9 +31,10 @@ class ServiceFleet {
   ServiceFleet(const ServiceFleet&) = delete;
   ServiceFleet& operator=(const ServiceFleet&) = delete;
 
-  // Without it nothing is kept, and members are told that all is. Throws as FleetStore.
+  // Without it nothing is kept, and members are told that all is. `again_ns`: after a failure,
+  // until the next try. Throws as FleetStore.
   void Open(const std::string& file, const reader::service::DispatcherOptions& job,
-            std::function<void(const std::string&)> note);
+            std::function<void(const std::string&)> note, int64_t again_ns = 30'000'000'000);
 
   // These are for the dispatcher's thread, and take no longer than a lock.
   void Take(reader::service::Measured&& measured);

@@ -187,7 +187,7 @@ class Judge {
     Stalls();
     AddLost();
     const JobLimit work = WorkLimit();
-    out_.shares.push_back({work, WorkingShare()});
+    out_.shares.push_back({work, DivideTime()});
     Name(work);
     return std::move(out_);
   }
@@ -205,6 +205,16 @@ class Judge {
     out_.mean_stall = Ratio(sum, static_cast<double>(out_.ranks.size()));
   }
 
+  // The share that is work; all together are at most 1. What is lost may seem to be work in the
+  // workers' own time: one that lags works slowly, and leases that it has hide from a worker that
+  // the dispatcher is late.
+  double DivideTime() {
+    double lost = 0;
+    for (const JobShare& one : out_.shares) lost += one.share;
+    if (lost > 1)
+      for (JobShare& one : out_.shares) one.share /= lost;
+    return std::clamp(1 - lost, 0.0, WorkingShare());
+  }
   double WorkingShare() const {
     double working = 0;
     for (const WorkerFigures& one : out_.workers) working += one.working * one.serving_s;

@@ -201,32 +201,46 @@ void ReadMembers(RunDatabase* database, JobView* job) {
 void ReadCourse(RunDatabase* database, JobView* job) {
   std::map<int64_t, int64_t> began;  // by dispatcher's run
   for (const Member& member : job->members) began[member.run_id] = member.began_ns;
-  database->Each("SELECT * FROM job_interval WHERE job_id = ?1 ORDER BY run_id, start_ns",
-                 job->job_id, [&](const ViewRow& row) {
-                   JobInterval& one = job->intervals.emplace_back();
-                   one.start_ns = began[row.Number("run_id")] + row.Number("start_ns");
-                   one.duration_ns = row.Number("duration_ns");
-                   one.running_ns = row.Number("running_ns");
-                   one.leases = row.Number("leases_count");
-                   one.again = row.Number("leased_again_count");
-                   one.again_rows = row.Number("leased_again_rows_count");
-                   one.lost = row.Number("workers_lost_count");
-                   one.serving_ns = row.Number("serving_ns");
-                   one.no_split_ns = row.Number("no_split_ns");
-                   one.late_ns = row.Number("late_ns");
-                   one.wanted = row.Integer("wanted_count");
-                   one.left_rows = row.Integer("left_rows_count");
-                 });
-  database->Each("SELECT * FROM job_event WHERE job_id = ?1 ORDER BY run_id, event_index",
-                 job->job_id, [&](const ViewRow& row) {
-                   JobEvent& one = job->events.emplace_back();
-                   one.at_ns = began[row.Number("run_id")] + row.Number("at_ns");
-                   one.kind = row.Text("kind");
-                   one.text = row.Text("text");
-                   one.role = row.Text("role");
-                   one.number = row.Number("number");
-                   one.splits = row.Integer("splits_count");
-                 });
+  // Rows of a view with the time, by the job's clock, at which the run of their dispatcher began.
+  const auto each = [&](const char* rows, const auto& take) {
+    database->Each(rows, job->job_id,
+                   [&](const ViewRow& row) { take(row, began[row.Number("run_id")]); });
+  };
+  each("SELECT * FROM job_interval WHERE job_id = ?1 ORDER BY run_id, start_ns",
+       [&](const ViewRow& row, int64_t begin_ns) {
+         JobInterval& one = job->intervals.emplace_back();
+         one.start_ns = begin_ns + row.Number("start_ns");
+         one.duration_ns = row.Number("duration_ns");
+         one.running_ns = row.Number("running_ns");
+         one.leases = row.Number("leases_count");
+         one.again = row.Number("leased_again_count");
+         one.again_rows = row.Number("leased_again_rows_count");
+         one.lost = row.Number("workers_lost_count");
+         one.serving_ns = row.Number("serving_ns");
+         one.no_split_ns = row.Number("no_split_ns");
+         one.late_ns = row.Number("late_ns");
+         one.wanted = row.Integer("wanted_count");
+         one.left_rows = row.Integer("left_rows_count");
+       });
+  each(
+      "SELECT * FROM (SELECT * FROM job_event WHERE job_id = ?1 ORDER BY run_id DESC, event_index "
+      "DESC LIMIT 1000) ORDER BY run_id, event_index",
+      [&](const ViewRow& row, int64_t begin_ns) {
+        JobEvent& one = job->events.emplace_back();
+        one.at_ns = begin_ns + row.Number("at_ns");
+        one.kind = row.Text("kind");
+        one.instance = row.Text("instance");
+        one.text = row.Text("text");
+        one.role = row.Text("role");
+        one.number = row.Number("number");
+        one.splits = row.Integer("splits_count");
+      });
+  // They are counted from 0, also those that are kept no longer.
+  database->Each(
+      "SELECT run_id, MAX(event_index) + 1 AS events FROM job_event WHERE job_id = ?1 "
+      "GROUP BY run_id",
+      job->job_id, [&](const ViewRow& row) { job->events_left_out += row.Number("events"); });
+  job->events_left_out -= static_cast<int64_t>(job->events.size());
 }
 
 }  // namespace

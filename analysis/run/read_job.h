@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/run/read_run.h"
+#include "collectors/store/job_course.h"
 
 namespace headrace::analysis {
 
@@ -44,20 +45,8 @@ struct Member {
   std::vector<MemberInterval> intervals;
 };
 
-// As the dispatcher saw it (view job_interval).
-struct JobInterval {
-  int64_t start_ns = 0, duration_ns = 0, running_ns = 0;
-  int64_t leases = 0, again = 0, again_rows = 0, lost = 0;
-  int64_t serving_ns = 0, no_split_ns = 0, late_ns = 0;
-  std::optional<int64_t> wanted, left_rows;
-};
-
-struct JobEvent {
-  int64_t at_ns = 0;
-  std::string kind, text, role;  // role: of the member; empty: none that measured
-  int64_t number = 0;
-  std::optional<int64_t> splits;
-};
+using collectors::JobEvent;
+using collectors::JobInterval;
 
 struct JobView {
   int64_t job_id = 0;
@@ -68,7 +57,8 @@ struct JobView {
   std::optional<int64_t> left_rows;
   std::vector<Member> members;  // dispatchers, ranks, workers, each by number
   std::vector<JobInterval> intervals;
-  std::vector<JobEvent> events;
+  std::vector<JobEvent> events;        // the newest
+  int64_t events_left_out = 0;         // older ones
   std::vector<DecisionRow> decisions;  // about the number of workers
 };
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "probes/process.h"
@@ -12,6 +14,9 @@ namespace {
 
 // So much of a member is kept in full detail (RunStore::Rollup).
 constexpr int64_t kRollupEveryNs = 3600'000'000'000;
+// What a message says of a member's clock holds so long: a clock may be set, and drifts.
+constexpr int64_t kOffsetHoldsNs = 600'000'000'000;
+constexpr int64_t kTrimEvents = 1000;  // at a time
 
 }  // namespace
 
@@ -76,6 +81,17 @@ int64_t FleetStore::FindOrBeginMember(const std::string& instance, const std::st
   return run;
 }
 
+// Of all messages the quickest knows the clock best.
+int64_t FleetStore::LeastOffset(int64_t run, int64_t stored_ns, int64_t at_ns, int64_t offset_ns) {
+  std::deque<Offset>& known = offsets_[run];
+  if (known.empty()) known.push_back({at_ns, stored_ns});  // perhaps by an earlier dispatcher
+  at_ns = std::max(at_ns, known.back().at_ns);             // a shipment may come again
+  while (!known.empty() && known.back().offset_ns >= offset_ns) known.pop_back();
+  known.push_back({at_ns, offset_ns});
+  while (known.front().at_ns < at_ns - kOffsetHoldsNs) known.pop_front();
+  return known.front().offset_ns;
+}
+
 bool FleetStore::Add(const std::string& instance, const Shipment& shipment, int64_t offset_ns) {
   Transaction transaction(runs_.database());
   const int64_t run =
@@ -87,8 +103,8 @@ bool FleetStore::Add(const std::string& instance, const Shipment& shipment, int6
                     "USING (run_id) WHERE run_id = ?1");
     known.Bind(run).Step();
     end_ns = known.integer(0);
-    // Of all messages the quickest knows the clock best.
-    offset = std::min(known.integer(1), offset_ns);
+    offset = LeastOffset(run, known.integer(1),
+                         shipment.interval.start_ns + shipment.interval.duration_ns, offset_ns);
   }  // a rollup drops tables, which no statement may be looking at
   const bool is_new = shipment.interval.start_ns >= end_ns;
   Statement update(runs_.database(),
@@ -143,6 +159,9 @@ void FleetStore::AddEvent(const JobEvent& event) {
   Statement insert(runs_.database(), "INSERT INTO job_events VALUES (?, ?, ?, ?, ?, ?, ?)");
   insert.Bind(dispatcher_run_).Bind(num_events_++).Bind(event.at_ns).Bind(event.kind);
   insert.Bind(event.instance).Bind(event.splits).Bind(event.text).Run();
+  if (num_events_ <= kMostJobEvents || num_events_ % kTrimEvents != 0) return;
+  Statement trim(runs_.database(), "DELETE FROM job_events WHERE run_id = ?1 AND event_index < ?2");
+  trim.Bind(dispatcher_run_).Bind(num_events_ - kMostJobEvents).Run();
 }
 
 void FleetStore::Finish(End end) {

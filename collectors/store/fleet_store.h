@@ -7,10 +7,13 @@
 // dispatcher.
 #pragma once
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <optional>
 #include <string>
 
 #include "collectors/shipment.h"
+#include "collectors/store/job_course.h"
 #include "collectors/store/store.h"
 
 namespace headrace::collectors {
@@ -21,19 +24,8 @@ struct JobRow {
   int64_t ranks = 1, epochs = 1, splits = 0, rows = 0, largest_split_rows = 0;
   int64_t unit_rows = 0, batch_rows = 0;
 };
-// Columns of view job_interval.
-struct JobInterval {
-  int64_t start_ns = 0, duration_ns = 0, running_ns = 0;
-  int64_t leases = 0, again = 0, again_rows = 0, lost = 0;
-  int64_t serving_ns = 0, no_split_ns = 0, late_ns = 0;
-  std::optional<int64_t> wanted, left_rows;
-};
-// Columns of view job_event.
-struct JobEvent {
-  int64_t at_ns = 0;
-  std::string kind, instance, text;
-  std::optional<int64_t> splits;
-};
+// Of a dispatcher's events the newest are kept; some more may be there for a while.
+constexpr int64_t kMostJobEvents = 10'000;
 
 class FleetStore {
  public:
@@ -45,7 +37,8 @@ class FleetStore {
   int64_t dispatcher_run() const { return dispatcher_run_; }
   RunStore& runs() { return runs_; }
 
-  // `offset_ns`: this clock minus the member's. False: it was stored before. Throws Error kBadData
+  // `offset_ns`: this clock minus the member's, and the way of the message; of those of the last
+  // ten minutes of the member the least holds. False: it was stored before. Throws Error kBadData
   // for a shipment whose figures the store cannot hold; kResources when the disk is full. In both
   // cases nothing of it is stored.
   bool Add(const std::string& instance, const Shipment& shipment, int64_t offset_ns);
@@ -60,10 +53,16 @@ class FleetStore {
   int64_t FindOrBeginMember(const std::string& instance, const std::string& role,
                             std::optional<int64_t> number, const RunInfo& info, int64_t offset_ns);
   void Append(int64_t run, const Shipment& shipment);
+  int64_t LeastOffset(int64_t run, int64_t stored_ns, int64_t at_ns, int64_t offset_ns);
 
   RunStore runs_;
   int64_t job_id_ = 0, dispatcher_run_ = 0;
   int64_t num_events_ = 0, start_ticks_ = 0;  // the latter: of this process
+  struct Offset {
+    int64_t at_ns = 0, offset_ns = 0;
+  };
+  // By run, of the last minutes: each that is less than all after it.
+  std::map<int64_t, std::deque<Offset>> offsets_;
 };
 
 }  // namespace headrace::collectors

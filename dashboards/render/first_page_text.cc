@@ -220,8 +220,8 @@ void Shorten(std::vector<Block>* blocks, size_t most) {
     Drop(label, blocks);
   }
   for (const size_t kept : {size_t{3}, size_t{2}, size_t{1}}) {
-    for (const char* label :
-         {"why", "but", "check", "fix", "next", "limit", kTitle, kCondition, kVerdict}) {
+    for (const char* label : {"why", "gpu", "but", "check", "cost", "lag", "lost", "fix", "next",
+                              "gain", "then", "job", "limit", kTitle, kCondition, kVerdict}) {
       for (Block& block : *blocks) {
         if (block.label == label && !block.whole && Count(*blocks) > most) {
           const size_t over = Count(*blocks) - most;
@@ -285,7 +285,7 @@ std::string RenderFirstPage(const std::string& title, const FirstPage& page,
     picture.emplace_back();
   }
   std::vector<Block> blocks = Blocks(title, page, width, std::move(picture), whole);
-  if (!whole) Shorten(&blocks, kFirstPageLines);
+  if (!whole) Shorten(&blocks, page.most_lines);
   std::string out;
   for (const Block& block : blocks) {
     for (size_t i = 0; i < block.lines.size(); ++i) out += Paint(block, i, page, paint) + "\n";

@@ -1,5 +1,5 @@
-// The first page for a terminal: at most 24 lines, wrapped at 80 columns or the terminal's width if
-// that is less or a little more.
+// The first page for a terminal: at most FirstPage::most_lines, wrapped at 80 columns or the
+// terminal's width if that is less or a little more.
 #pragma once
 #include <string>
 
@@ -7,8 +7,6 @@
 #include "dashboards/report/page.h"
 
 namespace headrace::dashboards {
-
-inline constexpr size_t kFirstPageLines = 24;
 
 // `page` must be safe to print (SafeToPrint). `whole`: print everything, however many lines it
 // takes, and no pointer to the rest, because the rest follows.

@@ -36,6 +36,8 @@ struct PageLine {
   bool command = false;  // to be pasted: never wrapped
 };
 
+inline constexpr size_t kFirstPageLines = 24;  // with the title
+
 struct FirstPage {
   std::string badge;  // "HIGHLY input-bound", "NO VERDICT"
   Severity severity = Severity::kNone;
@@ -44,6 +46,7 @@ struct FirstPage {
   std::vector<std::string> conditions;
   std::vector<PicturePart> picture;  // empty: nothing to draw
   std::vector<PageLine> lines;
+  size_t most_lines = kFirstPageLines;  // on a terminal: of longer texts the ends are left out
   // Other programs used so much of the machine that the figures only hold under that load.
   bool conditional = false;
 };

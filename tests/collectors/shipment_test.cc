@@ -259,6 +259,41 @@ TEST_F(Store, CourseAndEventsOfAJobAreKept) {
   EXPECT_EQ(Row("SELECT left_rows_count FROM job_summary"), "70");
 }
 
+// A clock that was set for a moment says nothing of the time after.
+TEST_F(Store, WhatAMessageSaysOfAClockHoldsForTenMinutes) {
+  FleetStore fleet(path_, SomeJob(), Info("dispatcher"));
+  const auto offset_after = [&](int64_t second, int64_t offset_ns) {
+    fleet.Add("a", SecondOf(second), offset_ns);
+    return Row("SELECT clock_offset_ns FROM member_summary WHERE role = 'worker'");
+  };
+  EXPECT_EQ(offset_after(0, 50), "50");
+  EXPECT_EQ(offset_after(1, 70), "50");  // a slower message
+  EXPECT_EQ(offset_after(2, -3600 * kSecond), std::to_string(-3600 * kSecond));
+  EXPECT_EQ(offset_after(3, 60), std::to_string(-3600 * kSecond));
+  EXPECT_EQ(offset_after(500, 80), std::to_string(-3600 * kSecond));
+  EXPECT_EQ(offset_after(700, 90), "80");
+  // Another dispatcher goes on with what is stored.
+  FleetStore next(path_, SomeJob(), Info("dispatcher"));
+  next.Add("a", SecondOf(701), 100);
+  EXPECT_EQ(Row("SELECT clock_offset_ns FROM member_summary WHERE role = 'worker'"), "80");
+}
+
+TEST_F(Store, OfEventsTheNewestAreKept) {
+  FleetStore fleet(path_, SomeJob(), Info("dispatcher"));
+  constexpr int64_t kEvents = kMostJobEvents + 2500;
+  {
+    Transaction transaction(fleet.runs().database());
+    for (int64_t i = 0; i < kEvents; ++i) fleet.AddEvent({i, "worker_joined", "", "x", {}});
+    transaction.Commit();
+  }
+  const int64_t kept = std::stoll(Row("SELECT COUNT(*) FROM job_event"));
+  EXPECT_GE(kept, kMostJobEvents);
+  EXPECT_LE(kept, kMostJobEvents + 1000);
+  EXPECT_EQ(Row("SELECT MAX(event_index) FROM job_event"), std::to_string(kEvents - 1));
+  EXPECT_EQ(Row("SELECT MAX(event_index) - MIN(event_index) + 1 FROM job_event"),
+            std::to_string(kept));
+}
+
 // The accounts of this very process, which worked for a moment.
 TEST(Shipper, WhatIsNotKeptIsSentAgain) {
   hr_account_open("shipper_test");

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "dashboards/render/render.h"
@@ -66,6 +67,62 @@ TEST(JobReport, TheFirstPageHasElevenLines) {
         "headrace report --fleet ctr --db f.db --full", "probability 0.97"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+// With the longest sentences there are, and names that are longer.
+TEST(JobReport, TheFirstPageHasElevenLinesOnANarrowTerminal) {
+  MadeJob made;
+  made.job.name = std::string(60, 'n');
+  for (analysis::Member& member : made.job.members) member.host = std::string(60, 'h');
+  made.findings.worker_figures[0].busiest_stage = std::string(60, 's');
+  made.findings.worker_figures[0].runnable = 0.5;
+  for (int limit = 0; limit <= static_cast<int>(analysis::JobLimit::kWorkers); ++limit) {
+    made.findings.limit = static_cast<analysis::JobLimit>(limit);
+    made.findings.member.reset();
+    if (made.findings.limit == analysis::JobLimit::kSlowRank) made.findings.member = 0;
+    if (made.findings.limit == analysis::JobLimit::kStraggler) made.findings.member = 2;
+    const std::string text =
+        RenderText(MakeJobReport(made.page()), {.width = 80, .first_only = true});
+    const auto lines = std::count(text.begin(), text.end(), '\n');
+    EXPECT_LE(lines, 12) << text;  // the title and eleven
+    for (const char* label :
+         {" limit ", " why ", " fix ", " gain ", " then ", " lag ", " lost ", " cost ", " more "})
+      EXPECT_NE(text.find(label), std::string::npos) << label << "\n" << text;
+  }
+}
+
+// A job of a month: nothing that is printed of it grows with its time.
+TEST(JobReport, ALongJobsCourseIsTakenTogether) {
+  MadeJob made;
+  constexpr int64_t kIntervals = 260'001, kStep = 10'000'000'000;
+  int64_t lost = 0;
+  for (int64_t i = 0; i < kIntervals; ++i) {
+    analysis::JobInterval one;
+    one.start_ns = i * kStep;
+    one.duration_ns = one.running_ns = kStep;
+    one.serving_ns = 2 * kStep;
+    one.lost = i % 7 == 0;
+    lost += one.lost;
+    one.left_rows = kIntervals - i;
+    made.job.intervals.push_back(one);
+    made.job.decisions.emplace_back();
+  }
+  made.job.events_left_out = 5;
+  const auto json = nlohmann::json::parse(JobJson(made.page()));
+  EXPECT_LE(json["course"].size(), 1000u);
+  EXPECT_EQ(json["course"][0]["workers"], 2.0);
+  const auto& last = json["course"].back();
+  EXPECT_EQ(last["start_ns"].get<int64_t>() + last["duration_ns"].get<int64_t>(),
+            kIntervals * kStep);
+  EXPECT_EQ(last["left_rows_count"], 1);
+  int64_t in_course = 0;
+  for (const auto& one : json["course"]) in_course += one["lost_count"].get<int64_t>();
+  EXPECT_EQ(in_course, lost);
+  EXPECT_EQ(json["decisions"].size(), 1000u);
+  EXPECT_EQ(json["decisions_left_out_count"], kIntervals - 1000);
+  EXPECT_EQ(json["events_left_out_count"], 5);
+  const std::string text = RenderText(MakeJobReport(made.page()), {.width = 400});
+  EXPECT_NE(text.find("5 older events are left out"), std::string::npos);
 }
 
 TEST(JobReport, WhatIsNotKnownIsNoZero) {

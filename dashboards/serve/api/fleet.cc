@@ -69,8 +69,10 @@ std::string RanksAnswer(const analysis::JobFindings& f) {
 std::string EventsAnswer(const analysis::JobView& job) {
   if (job.intervals.empty() && job.events.empty())
     return "Unavailable: no dispatcher has kept the job's course.";
-  size_t lost = 0;
-  for (const analysis::JobEvent& one : job.events) lost += one.kind == "worker_lost";
+  int64_t lost = 0, in_events = 0;
+  for (const analysis::JobInterval& one : job.intervals) lost += one.lost;
+  for (const analysis::JobEvent& one : job.events) in_events += one.kind == "worker_lost";
+  lost = std::max(lost, in_events);  // an interval comes later, old events are left out
   return lost == 0
              ? std::string("No worker was lost with splits.")
              : fmt::format("{} worker{} lost with splits.", lost, lost == 1 ? " was" : "s were");

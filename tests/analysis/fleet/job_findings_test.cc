@@ -135,6 +135,23 @@ TEST_F(JobFindingsOf, BusyWorkersAreTooFewAndTheNeededNumberIsSaid) {
   EXPECT_NEAR(found.worker_seconds_per_million_rows, 1e4, 1);
 }
 
+// Workers that have leases do not notice it at once: what it costs and their work are one time.
+TEST_F(JobFindingsOf, ALateDispatcherAndBusyWorkersShareOneTime) {
+  AddRank({});
+  AddWorker({});
+  AddWorker({.absent = 0.5});
+  AddCourse(0, 1, 50);
+  for (JobInterval& one : job_.intervals) one.late_ns = kSecondNs * 6 / 10;
+  const JobFindings found = JudgeJob(job_);
+  double sum = 0;
+  for (const JobShare& one : found.shares) {
+    EXPECT_GE(one.share, 0) << JobLimitKey(one.limit);
+    sum += one.share;
+  }
+  EXPECT_LE(sum, 1 + 1e-9);
+  EXPECT_EQ(found.limit, JobLimit::kDispatcher);
+}
+
 TEST_F(JobFindingsOf, BlockedReadsAreTheStorage) {
   AddRank({});
   AddWorker({.busy = 0.95, .on_cpu = 0.05, .reads = true});
