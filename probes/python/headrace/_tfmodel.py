@@ -21,6 +21,7 @@ OWN_THREAD = "tf.data"  # the stage of what the trainer's own thread makes
 _ASYNCHRONOUS = (2, 4, 6)
 _INTERLEAVES = 2
 _MOST = 0x7FFFFFFF
+_LONG_NS = 1_000_000_000  # of a transformation, for one element
 
 # Names of the model's nodes -> (as the program writes them, kind). Others are called what the model calls them.
 _NAMES = {
@@ -110,25 +111,32 @@ class _Stage:
             _account.register_operator(_account.encoded(name), _account.encoded(kind), stage)
         self.told = self.threads
 
-    def tell(self, passed_ns, low, high):
-        """`passed_ns`: of each of its threads. `low`, `high`: parts of its busy time on a CPU. A transformation's time is known
-        when it ends: what is more than its threads had until now waits for the next time."""
-        stage = self.id()
-        self.room_ns += self.threads * passed_ns
+    def take(self, passed_ns):
+        """Returns for how long it was busy, of the `passed_ns` of each of its threads: by operator. A transformation's time is
+        known when it ends: what is more than its threads had until now waits for the next time, for a while."""
+        self.room_ns = min(self.room_ns, _LONG_NS * self.threads) + self.threads * passed_ns
         busy_ns = sum(sums[1] for sums in self.operators.values())
         part = min(1.0, self.room_ns / busy_ns) if busy_ns else 0.0
-        told_ns = 0
+        keep = min(1.0, _LONG_NS * self.threads / busy_ns) if busy_ns else 0.0
+        taken = {}
         for name, sums in self.operators.items():
+            taken[name] = int(sums[1] * part)
+            sums[1] = int(min(sums[1] - taken[name], sums[1] * keep))
+        self.room_ns -= sum(taken.values())
+        return taken
+
+    def tell(self, taken, passed_ns, low, high):
+        """`taken`: as take() gave it. `low`, `high`: parts of it on a CPU."""
+        stage = self.id()
+        for name, busy_ns in taken.items():
+            sums = self.operators[name]
             op = _account.register_operator(_account.encoded(name), _account.encoded(sums[0]), stage)
-            own_ns = int(sums[1] * part)
-            _worked(op, sums[2], own_ns, int(own_ns * low), int(own_ns * high))
-            told_ns += own_ns
-            sums[1] -= own_ns
+            _worked(op, sums[2], busy_ns, int(busy_ns * low), int(busy_ns * high))
             sums[2] = 0
-        self.room_ns -= told_ns
         if self.own_thread:
             return
-        _stage_lived(stage, self.threads * passed_ns, told_ns, int(told_ns * high))
+        busy_ns = sum(taken.values())
+        _stage_lived(stage, self.threads * passed_ns, busy_ns, int(busy_ns * high))
         if self.told != self.threads:
             self.told = self.threads
             _account.set_stage_parallelism(stage, self.threads)
@@ -254,10 +262,12 @@ class Pipeline:
     def tell(self, passed_ns, waited_ns, waiting_cpu_ns, others_cpu_ns):
         """Tells the accounts what was done in `passed_ns`, in which the trainer waited for `waited_ns`, and other threads of the
         process used so much CPU time, meanwhile and in all."""
-        busy_ns = sum(sums[1] for stage in self.stages for sums in stage.operators.values())
+        passed = [waited_ns if stage.own_thread else passed_ns for stage in self.stages]
+        taken = [stage.take(ns) for stage, ns in zip(self.stages, passed)]
+        busy_ns = sum(sum(each.values()) for each in taken)
         high = min(1.0, others_cpu_ns / busy_ns) if busy_ns else 0.0
         low = min(high, waiting_cpu_ns / busy_ns) if busy_ns else 0.0
-        for stage in self.stages:
-            stage.tell(waited_ns if stage.own_thread else passed_ns, low, high)
+        for stage, each, ns in zip(self.stages, taken, passed):
+            stage.tell(each, ns, low, high)
         if self.ahead is not None:
             self.ahead.tell(self.taken)
