@@ -34,3 +34,4 @@ if __name__ == "__main__":
     model.compile("sgd", "mse")
     model.fit(rows, epochs=1, steps_per_epoch=1 << 20, verbose=0,
               callbacks=[Rate(args.seconds, 0.002 if args.fix else 0.02)])
+    os._exit(0)  # leaving takes seconds, which are none of the training

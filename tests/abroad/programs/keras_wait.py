@@ -39,3 +39,4 @@ if __name__ == "__main__":
     model = tf.keras.Sequential([tf.keras.Input((16,)), tf.keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(rows, epochs=1, steps_per_epoch=1 << 20, verbose=0, callbacks=[Rate(args.seconds)])
+    os._exit(0)  # leaving takes seconds, which are none of the training

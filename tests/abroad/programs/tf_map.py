@@ -24,3 +24,4 @@ if __name__ == "__main__":
     if args.fix:
         rows = rows.prefetch(4)
     harness.loop(harness.forever(lambda: rows), lambda batch: harness.burn(0.004), args.seconds)
+    os._exit(0)  # leaving takes seconds, which are none of the training

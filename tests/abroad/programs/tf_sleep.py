@@ -21,3 +21,4 @@ if __name__ == "__main__":
     rows = tf.data.Dataset.range(1 << 40)
     rows = rows.map(lambda index: tf.numpy_function(ask, [index], tf.int64), num_parallel_calls=8 if args.fix else 2)
     harness.loop(harness.forever(lambda: rows.batch(4).prefetch(2)), lambda batch: harness.burn(0.001), args.seconds)
+    os._exit(0)  # leaving takes seconds, which are none of the training
