@@ -225,6 +225,13 @@ std::string ChangeWords(const RunView& run, const Allocation& plan) {
                             fmt::format(fmt::runtime(known->first), to));
         continue;
       }
+    } else if (known != nullptr && known->queue != nullptr && what == "queue") {
+      const std::string stage = knob.substr(0, dot);
+      const bool seen =
+          std::any_of(run.queues.begin(), run.queues.end(),
+                      [&](const QueueRow& queue) { return queue.producer_stage == stage; });
+      if (!seen) continue;
+      knob = known->queue;
     } else if (own && workers.now > 0 && knob == "workers.queue") {
       knob = "prefetch_factor";  // batches for each worker
       from = (from + workers.now - 1) / workers.now;

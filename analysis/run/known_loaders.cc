@@ -16,7 +16,7 @@ constexpr KnownLoader kKnownLoaders[] = {
     {"ProcessPoolExecutor", "ProcessPoolExecutor max_workers", "process", "processes"},
     {"ThreadPoolExecutor", "ThreadPoolExecutor max_workers", "thread", "threads"},
     {"tf.data*", "num_parallel_calls", "parallel call", "parallel calls",
-     "num_parallel_calls={} and prefetch(tf.data.AUTOTUNE)"},
+     "num_parallel_calls={} and prefetch(tf.data.AUTOTUNE)", "prefetch"},
 };
 constexpr KnownLoader kAnyStage = {"", "", "thread", "threads"};
 

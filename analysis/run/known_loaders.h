@@ -15,6 +15,7 @@ struct KnownLoader {
   // To be written where the trainer's own thread makes the batches, with a place for the number;
   // null: as the setting.
   const char* first = nullptr;
+  const char* queue = nullptr;  // what sets the size of its queue; null: its stage says so
 };
 
 // Null where the run is of a pipeline file, or its stage is of nobody we know.
