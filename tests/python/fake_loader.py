@@ -73,8 +73,11 @@ class SingleProcessIterator:
     def __iter__(self):
         return self
 
+    def _next_index(self):
+        return next(self.indices)
+
     def __next__(self):
-        return self.fetcher.fetch(next(self.indices))
+        return self.fetcher.fetch(self._next_index())
 
 
 class MultiProcessIterator:
@@ -98,13 +101,18 @@ class MultiProcessIterator:
         for _ in range(self._prefetch_factor * self._num_workers):
             self._send()
 
+    def _next_index(self):
+        return next(self._indices)
+
     def _send(self):
-        index = next(self._indices, None)
-        if index is not None:
-            worker = self._sent % self._num_workers
-            self._index_queues[worker].put((self._sent, index))
-            self._task_info[self._sent] = (worker,)
-            self._sent += 1
+        try:
+            index = self._next_index()
+        except StopIteration:
+            return
+        worker = self._sent % self._num_workers
+        self._index_queues[worker].put((self._sent, index))
+        self._task_info[self._sent] = (worker,)
+        self._sent += 1
 
     def __iter__(self):
         return self

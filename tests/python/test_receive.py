@@ -83,6 +83,31 @@ if __name__ == "__main__":
 """)
         self.assertGreater(self.seconds(answer, "receiver/in_order", "wait_in"), 0.15)
 
+    def test_the_sampler_is_work_of_the_trainers_thread(self):
+        for workers, stage in ((1, "receiver"), (0, "loader")):
+            answer = self.measured("""
+if __name__ == "__main__":
+    class Slow(list):
+        def __iter__(self):
+            for indices in list.__iter__(self):
+                end = time.monotonic() + 0.02
+                while time.monotonic() < end: pass
+                yield indices
+    plain = torch_like.DataLoader(Items(40), batch_size=4, num_workers=%d, persistent_workers=True)
+    plain.batch_sampler = Slow(plain.batch_sampler)
+    loader = headrace.wrap(plain)
+    iterator = iter(loader)
+    taken = sum(len(batch) for batch in iterator)
+    assert taken == 40 and isinstance(iterator, (torch_like.Iterator, torch_like.fake_loader.SingleProcessIterator))
+    show()
+    if plain.num_workers: loader._iterator.shutdown()
+""" % workers)
+            sampler = answer["operators"][stage + "/sampler"]
+            # With workers, the first indices are sent before the first batch is asked for.
+            self.assertGreaterEqual(sampler["completions"], 8)
+            self.assertGreater(self.seconds(answer, stage + "/sampler"), 0.15)
+            self.assertEqual(answer["steps"], 10)
+
     def test_workers_that_start_again_cost_the_trainer(self):
         answer = self.measured("""
 if __name__ == "__main__":

@@ -180,7 +180,7 @@ def _seen(inner):
     kind = type(inner)
     if issubclass(kind, _Receives):
         return True
-    for name in ("_next_index", "_try_get_data", "_shutdown_workers", "_shutdown", "_task_info", "_data_queue"):
+    for name in ("_try_get_data", "_shutdown_workers", "_shutdown", "_task_info", "_data_queue"):
         getattr(inner, name)
     if inner._data_queue is not inner._worker_result_queue:
         return False  # another thread takes the batches, to pin them
