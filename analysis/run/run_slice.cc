@@ -114,6 +114,23 @@ void ScaleHosts(const RunView& run, RunView* part) {
   }
 }
 
+// What devices told of the window, moved by `moved_ns`. `longest_ns`: of their rows, which are by
+// start.
+void AddAcceleratorUse(const RunView& run, const WindowRow& window, int64_t longest_ns,
+                       int64_t moved_ns, RunView* part) {
+  const int64_t window_end_ns = window.start_ns + window.duration_ns;
+  const auto& rows = run.accelerator_use;
+  auto row = std::partition_point(rows.begin(), rows.end(), [&](const auto& each) {
+    return each.start_ns + longest_ns <= window.start_ns;
+  });
+  for (; row != rows.end() && row->start_ns < window_end_ns; ++row) {
+    const int64_t from = std::max(row->start_ns, window.start_ns);
+    const int64_t to = std::min(row->start_ns + row->duration_ns, window_end_ns);
+    if (from >= to) continue;
+    part->accelerator_use.push_back({from + moved_ns, to - from, row->device, row->use_ratio});
+  }
+}
+
 }  // namespace
 
 RunView SliceOf(const RunView& run, const std::vector<size_t>& windows) {
@@ -137,7 +154,10 @@ RunView SliceOf(const RunView& run, const std::vector<size_t>& windows) {
   part.core_hour_price = run.core_hour_price;
   part.database_option = run.database_option;
   part.program = run.program;
-  int64_t end_ns = 0;
+  int64_t end_ns = 0, longest_use_ns = 0;
+  for (const AcceleratorUseRow& use : run.accelerator_use) {
+    longest_use_ns = std::max(longest_use_ns, use.duration_ns);
+  }
   for (const size_t index : windows) {
     WindowRow window = run.windows[index];
     const int64_t moved_ns = end_ns - window.start_ns;
@@ -146,6 +166,7 @@ RunView SliceOf(const RunView& run, const std::vector<size_t>& windows) {
         continue;
       part.device_reads.push_back({read.start_ns + moved_ns, read.duration_ns, read.read_bytes});
     }
+    AddAcceleratorUse(run, window, longest_use_ns, moved_ns, &part);
     window.start_ns = end_ns;
     end_ns += window.duration_ns;
     part.windows.push_back(std::move(window));

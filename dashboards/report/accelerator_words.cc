@@ -186,8 +186,8 @@ void AddAcceleratorTable(const RunView& run, const analysis::Statements& stateme
   section->tables.push_back(std::move(table));
   section->sentences.push_back(
       {"GPU",
-       "busy is the share of NVML's sample periods, of 1/6 to 1 s, in which a kernel ran; it does "
-       "not tell how much of the device that kernel used"});
+       "busy is the share of NVML's sample periods, of 1/6 to 1 s, in which a kernel ran, however "
+       "little of the device it used"});
 }
 
 }  // namespace headrace::dashboards

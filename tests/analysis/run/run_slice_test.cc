@@ -45,6 +45,22 @@ TEST(RunSlice, IsARunOfItsWindowsAlone) {
   EXPECT_NEAR(model.demands().rate, whole.demands().rate, 0.03 * whole.demands().rate);
 }
 
+TEST(RunSlice, KeepsWhatDevicesToldOfItsWindows) {
+  RunView run = Record(TwoStages(), 10, 5);  // windows of half a second
+  constexpr int64_t kHalfSecond = 500'000'000;
+  for (int64_t s = 0; s < 10; ++s) {
+    run.accelerator_use.push_back({2 * s * kHalfSecond, 2 * kHalfSecond, "gpu0", 0.1 * s});
+  }
+  const RunView part = SliceOf(run, {4, 5, 9});
+  ASSERT_EQ(part.accelerator_use.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    const AcceleratorUseRow& use = part.accelerator_use[i];
+    EXPECT_NEAR(use.start_ns, i * kHalfSecond, 1e6);
+    EXPECT_NEAR(use.duration_ns, kHalfSecond, 1e6);
+    EXPECT_NEAR(use.use_ratio, i < 2 ? 0.2 : 0.4, 1e-9);
+  }
+}
+
 TEST(RunSlice, FiguresOfTheWholeRunAreShared) {
   RunView run = Record(TwoStages(), 10, 5);
   const auto set = [&](const char* metric, double value) {
