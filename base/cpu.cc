@@ -77,7 +77,10 @@ MemoryBudget ReadMemoryBudget(const std::string& root) {
   const auto lower = [&](const std::string& file) {
     Lower(std::strtoull(FirstLine(file).c_str(), nullptr, 10), "cgroup limit", &budget);
   };
-  ForEachCgroup(root, "", [&](const std::string& folder) { lower(folder + "/memory.max"); });
+  ForEachCgroup(root, "", [&](const std::string& folder) {
+    lower(folder + "/memory.max");
+    lower(folder + "/memory.high");  // above it the kernel slows the group down
+  });
   ForEachCgroup(root, "memory",
                 [&](const std::string& folder) { lower(folder + "/memory.limit_in_bytes"); });
   return budget;

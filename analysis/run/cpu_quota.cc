@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/run/control_groups.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
@@ -24,22 +25,6 @@ Real StoppedRatio(const RunView& run, const std::string& group) {
   return std::min(1.0, *stopped / *periods);
 }
 
-bool IsWithin(const std::string& group, const std::string& above) {
-  if (above == "/" || group == above) return true;
-  return group.starts_with(above) && group[above.size()] == '/';
-}
-
-// Whether each group lies within the one before it: else they are of several processes, and their
-// quotas add up.
-bool IsChain(std::vector<std::string> groups) {
-  std::sort(groups.begin(), groups.end(),
-            [](const auto& a, const auto& b) { return a.size() < b.size(); });
-  for (size_t i = 1; i < groups.size(); ++i) {
-    if (!IsWithin(groups[i], groups[i - 1])) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 std::optional<CpuQuota> CpuQuotaOf(const RunView& run, Real cores_used) {
@@ -54,7 +39,7 @@ std::optional<CpuQuota> CpuQuotaOf(const RunView& run, Real cores_used) {
     if (least == nullptr || *row.value < *least->value) least = &row;
   }
   std::optional<CpuQuota> quota;
-  if (least != nullptr && IsChain(groups)) {
+  if (least != nullptr && EachWithinTheOther(groups)) {
     quota = CpuQuota{*least->value, StoppedRatio(run, least->subject)};
   }
   const bool started_with = run.run.cores_bound_by.find("quota") != std::string::npos;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "analysis/run/control_groups.h"
 #include "analysis/run/phases.h"
 #include "analysis/run/read_other_runs.h"
 #include "analysis/run/run_database.h"
@@ -510,6 +511,7 @@ RunView LoadRun(const std::string& path, const std::string& run) {
   if (database.Has("measurement_summary")) {
     ReadProcesses(database, id, &view);
     ReadMeasurements(database, id, &view);
+    LowerToGroups(&view);
     ReadDeviceReads(database, id, &view);
     if (view.Has("gpu_use_ratio")) ReadAcceleratorUse(database, id, &view);
     if (view.operators.empty()) ReadCourse(database, id, &view);

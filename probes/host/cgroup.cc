@@ -174,8 +174,11 @@ void AddUnified(const Host& host, const Cgroup& group, bool with_cpu_time, Readi
   AddUnifiedIo(host, group, out);
   for (auto above = Parent(group); above; above = Parent(*above)) {
     if (quota(*above)) throttling(*above);
-    if (AddLimit(host, above->folder + "/memory.max", above->name, "cgroup_memory_limit_bytes",
-                 out)) {
+    const bool most = AddLimit(host, above->folder + "/memory.max", above->name,
+                               "cgroup_memory_limit_bytes", out);
+    const bool high = AddLimit(host, above->folder + "/memory.high", above->name,
+                               "cgroup_memory_high_bytes", out);
+    if (most || high) {
       memory(*above);
       events(*above);
     }
