@@ -215,7 +215,7 @@ HR_COMMAND(
        AddSecretOptions(&command_line, &options->place);
        command_line
            .AddOption("--join-timeout", options->join_timeout,
-                      "Wait no longer for a job's dispatcher and its other ranks")
+                      "Wait at most this long for a job's dispatcher and its other ranks")
            ->TypeName("TIME")
            ->ShowDefault();
        CommandOption* const checkpoint =

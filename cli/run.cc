@@ -437,15 +437,15 @@ HR_COMMAND(
                                             "input costs nothing (5 s, or --duration)");
        command_line
            .AddFlag("--cold", options->cold,
-                    "Make the page cache forget the table first, and in every epoch (source.cold)")
+                    "Drop the table from the page cache first, and in every epoch (source.cold)")
            ->Excludes(ceiling);
        for (const char* other :
             {"--epochs", "--checkpoint", "--row-log", "--dump-tensors", "--log-reads"}) {
          ceiling->Excludes(command_line.Find(other));
        }
        command_line.AddFlag("--no-probe", options->no_probe,
-                            "Never try more fetching threads for a moment, to see what the storage "
-                            "has left to give");
+                            "Never test for a moment whether more fetching threads get more from "
+                            "the storage");
        command_line.AddFlag("--no-record", options->no_record,
                             "Do not record; instrumentation is switched off");
        options->measure.AddTo(&command_line);

@@ -416,7 +416,7 @@ void AddPipelineOptions(CommandLine* command_line, ServiceOptions* options, bool
       ->AddOption("--job", options->job,
                   "Name the job, or give a folder for its sockets: a path with a '/'")
       ->ShowDefault();
-  command_line->AddOption("--ranks", options->ranks, "Divide the rows among so many ranks")
+  command_line->AddOption("--ranks", options->ranks, "Divide the rows among this many ranks")
       ->Check(InRange(1, 65536))
       ->ShowDefault();
   command_line
@@ -475,7 +475,7 @@ HR_COMMAND(
        };
        options->up = subcommand("up", "runs a dispatcher and workers on this machine");
        AddJobOptions(options->up, options.get(), true);
-       options->up->AddOption("--workers", options->workers, "Keep so many workers running")
+       options->up->AddOption("--workers", options->workers, "Keep this many workers running")
            ->Check(InRange(1, 1024))
            ->ShowDefault();
        options->up
@@ -494,7 +494,7 @@ HR_COMMAND(
        job(options->run_worker);
        options->run_worker
            ->AddOption("--wait", options->wait,
-                       "Wait no longer for a dispatcher; otherwise as long as it takes")
+                       "Wait at most this long for a dispatcher; without it, wait without limit")
            ->TypeName("TIME");
        options->run_worker
            ->AddOption("--drain-time", options->drain_time,
