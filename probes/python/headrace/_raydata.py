@@ -107,6 +107,8 @@ class _ReadyRows(ReadyBatches):
                 self.last, self.generator = False, None
                 return
             self.generator = None
+            if not _account.ensure():
+                return
             self.number = _account.register_queue(b"rows", _account.stage_id(self.last.name, 0),
                                                   _account.stage_id(TRAINER, 1, 1), 0)
         if self.last:
@@ -117,16 +119,25 @@ class _ReadyRows(ReadyBatches):
 
 
 class _RayBatches(LoaderBatches):
+    """The first batch waits for Ray to begin, which is no work for batches: it is not counted."""
+
     def _prepare(self):
         Process.has_loader = True
-        names = [] if self._queue.last is None or not self._queue.last else [self._queue.last.name]
-        return _account.become_consumer(*names)
+        return _account.become_consumer()
 
     def __next__(self):
-        batch = super().__next__()
+        queue = self._queue
+        if queue.last is not None:
+            batch = super().__next__()
+        else:
+            thread.asking = True
+            try:
+                batch = self._next()
+            finally:
+                thread.asking = False
         try:
-            self._queue.took(rows_of(batch, True))
-        except Exception:
+            queue.took(rows_of(batch, True))
+        except Exception:  # an odd batch is no reason to end the program
             pass
         return batch
 

@@ -21,6 +21,7 @@ _done = function("hrx_done")
 # A look may take this part of the thread's time, and is not made more often, nor much less often, than that. The first one is dear.
 _LOOK_SHARE, _LOOK_EVERY_NS, _LOOK_SELDOM_NS = 0.004, 100_000_000, 1_000_000_000
 _NEVER = 1 << 63
+_SAMPLE_EVERY_NS = 5_000_000  # reading the CPU time of many threads takes microseconds
 
 _STEP = operator("step", "consumer", TRAINER)
 
@@ -57,7 +58,8 @@ class _Source(Batches):
         self.pipeline = self.ends = None  # what tf.data does, by its model; the step that `fit` is inside
         self.seen = self.alone = self.fits = False
         self.rows_each = 0
-        self.clock, self.waiting_cpu_ns, self.waited_ns = None, 0, 0
+        self.clock, self.waited_ns = None, 0
+        self.sampled_ns = self.sampled_cpu_ns = self.next_sample_ns = 0  # waits of which others' CPU time is known
         self.next_look_ns = self.last_look_ns = 0
         self.steps = []  # of fit since the last look: nanoseconds each
 
@@ -65,8 +67,8 @@ class _Source(Batches):
         """After the first batch: what is to be accounted for."""
         self.seen, self.fits = True, fits
         dataset = getattr(iterator, "_dataset", None)
-        if fits:
-            self.rows_each = _tfmodel.batch_size_of(dataset)
+        self.rows_each = _tfmodel.batch_size_of(dataset)
+        self._rows = self.rows_each or None  # else each batch is looked at
         self.pipeline = _tfmodel.Pipeline.of(iterator)
         if self.pipeline is None:
             self.alone = fits or _tfmodel.is_asynchronous(dataset)
@@ -101,8 +103,8 @@ class _Source(Batches):
         if self.alone:
             return call()
         self._next = call
-        begin_ns, others_ns = time.monotonic_ns(), _Clock.read()
-        last = True
+        begin_ns, last = time.monotonic_ns(), True
+        others_ns = _Clock.read() if begin_ns >= self.next_sample_ns else None
         try:
             batch = self.__next__()
             last = False
@@ -111,7 +113,10 @@ class _Source(Batches):
             self._next = None  # it holds the iterator
             now_ns = time.monotonic_ns()
             self.waited_ns += now_ns - begin_ns
-            self.waiting_cpu_ns += max(0, _Clock.read() - others_ns)
+            if others_ns is not None:
+                self.sampled_ns += now_ns - begin_ns
+                self.sampled_cpu_ns += max(0, _Clock.read() - others_ns)
+                self.next_sample_ns = now_ns + _SAMPLE_EVERY_NS
             if self.pipeline is not None and (last or now_ns >= self.next_look_ns):
                 self.look(iterator, now_ns)
 
@@ -182,8 +187,9 @@ class _Source(Batches):
             self.waited_ns = self.told_steps(gaps_ns, batches)
         clock = self.clock
         if clock is not None:
-            self.pipeline.tell(passed_ns, self.waited_ns, self.waiting_cpu_ns, clock.since())
-        self.waited_ns = self.waiting_cpu_ns = 0
+            of_sampled = self.sampled_cpu_ns / self.sampled_ns if self.sampled_ns else 0.0
+            self.pipeline.tell(passed_ns, self.waited_ns, int(of_sampled * self.waited_ns), clock.since())
+        self.waited_ns = self.sampled_ns = self.sampled_cpu_ns = 0
 
     def __del__(self):
         super().__del__()

@@ -28,19 +28,24 @@ _NAMES = {
     "Map": ("map", "map"), "ParallelMap": ("map", "map"), "Batch": ("batch", "batch"), "ParallelBatch": ("batch", "batch"),
     "PaddedBatch": ("padded_batch", "batch"), "MapAndBatch": ("map_and_batch", "map"),
     "Interleave": ("interleave", "fetch"), "ParallelInterleave": ("interleave", "fetch"), "FlatMap": ("flat_map", "fetch"),
+    "LegacyParallelInterleave": ("interleave", "fetch"),  # also of num_parallel_reads
     "Shuffle": ("shuffle", "shuffle"), "ShuffleAndRepeat": ("shuffle", "shuffle"), "Filter": ("filter", "map"),
     "TFRecord": ("TFRecordDataset", "fetch"), "TextLine": ("TextLineDataset", "fetch"), "Generator": ("from_generator", "fetch"),
     "TensorSlice": ("from_tensor_slices", "fetch"), "Cache": ("cache", "cache"), "MemoryCache": ("cache", "cache"),
+    "MemoryCacheImpl": ("cache", "cache"), "FixedLengthRecord": ("FixedLengthRecordDataset", "fetch"),
     "Unbatch": ("unbatch", "batch"), "Zip": ("zip", "zip"), "Prefetch": ("prefetch", "prefetch"),
 }
 # Nodes that hand on what they get.
 _LIGHT = {"Root", "Range", "Repeat", "ForeverRepeat", "Take", "Skip", "Options", "Model", "Shard", "AssertCardinality",
-          "Tensor", "MaxIntraOpParallelism", "PrivateThreadPool", "FiniteTake", "FiniteSkip", "FiniteRepeat", "Concatenate"}
+          "Tensor", "FromTensor", "Random", "MaxIntraOpParallelism", "PrivateThreadPool", "FiniteTake", "FiniteSkip", "FiniteRepeat", "Concatenate"}
 # What more of can be made at once by a setting.
 _DIVISIBLE = {"map", "batch", "padded_batch", "map_and_batch", "interleave", "flat_map", "TFRecordDataset", "TextLineDataset"}
 
 # The classes by which the program wrote it.
 _ASYNCHRONOUS_CLASSES = ("Parallel", "Prefetch", "MapAndBatch", "_DataService", "Snapshot")
+# After a batch, these leave it one.
+_KEEP_BATCHES = {"PrefetchDataset", "MapDataset", "ParallelMapDataset", "OptionsDataset", "RepeatDataset", "TakeDataset", "SkipDataset",
+                 "CacheDataset", "ShuffleDataset", "ConcatenateDataset", "DatasetV1Adapter"}
 
 
 def _plain(name):
@@ -69,6 +74,8 @@ def batch_size_of(dataset):
     for each in _walk(dataset):
         size = getattr(each, "_batch_size", None)
         if size is None:
+            if type(each).__name__.strip("_") not in _KEEP_BATCHES:
+                return 0
             continue
         try:
             return max(0, int(size.numpy() if hasattr(size, "numpy") else size))
@@ -234,7 +241,8 @@ class Pipeline:
                 self.ahead.see(node)
             if node.node_class in _ASYNCHRONOUS:
                 words = _NAMES.get(name, (name, ""))[0]
-                parallel = [p for p in node.parameters if p.name == "parallelism"]
+                parallel = [p for p in node.parameters if p.name == "parallelism"] or [
+                    p for p in node.parameters if p.name == "cycle_length"]
                 if parallel:
                     own = stage_of((key, 0), "tf.data " + words, max(1, round(parallel[0].value)))
                     before = stage_of((key, 1), "tf.data before " + words, 1)
