@@ -5,8 +5,28 @@
 #include "base/error.h"
 
 namespace headrace::cli {
+namespace {
+
+// Secrets that were given and that no connection of this kind takes.
+void RefuseUnusedSecrets(const JobPlaceOptions& options, reader::DeliveryKind kind,
+                         const std::string& fix) {
+  using reader::DeliveryKind;
+  const auto refuse = [&](std::initializer_list<const char*> names, const std::string& what) {
+    for (const char* name : names)
+      if (options.command_line->Count(name) > 0) throw Error(ExitCode::kUsage, what, name, fix);
+  };
+  if (!reader::IsNetwork(kind))
+    return refuse({"--token-file", "--tls-certificate", "--tls-key", "--tls-ca", "--insecure"},
+                  "does nothing for a job that is met in its folder");
+  if (kind == DeliveryKind::kTcp)
+    return refuse({"--tls-certificate", "--tls-key", "--tls-ca"}, "does nothing without TLS");
+  refuse({"--insecure"}, "does nothing with TLS");
+}
+
+}  // namespace
 
 void AddSecretOptions(CommandLine* command_line, JobPlaceOptions* options) {
+  options->command_line = command_line;
   command_line
       ->AddOption("--token-file", options->secrets.token,
                   "Read there the secret that a job's processes on several machines share; "
@@ -43,6 +63,14 @@ void AddListenOptions(CommandLine* command_line, JobPlaceOptions* options) {
 std::shared_ptr<reader::service::JobPlace> FindJobPlace(const std::string& job,
                                                         const JobPlaceOptions& options,
                                                         bool makes_folder) {
+  using reader::service::IsAddressOfJob;
+  // Of @FILE the address is not known yet, and may be another one later.
+  if (IsAddressOfJob(job)) {
+    RefuseUnusedSecrets(options, reader::ParseDeliveryAddress(job, "/").kind, "leave it out");
+  } else if (!job.starts_with('@')) {
+    RefuseUnusedSecrets(options, reader::DeliveryKind::kInline,
+                        "leave it out, or give @FILE or tls:HOST:PORT");
+  }
   return std::make_shared<reader::service::JobPlace>(job, options.secrets, makes_folder);
 }
 
@@ -51,13 +79,15 @@ void SetListen(const JobPlaceOptions& options, reader::service::DispatcherProces
     if (!options.address_file.empty())
       throw Error(ExitCode::kUsage, "has no address to write", "--address-file",
                   "add --listen tls:HOST:PORT");
-    return;
+    return RefuseUnusedSecrets(options, reader::DeliveryKind::kInline,
+                               "leave it out, or add --listen tls:HOST:PORT");
   }
   given->listen = reader::ParseDeliveryAddress(options.listen, "/");
   if (!reader::IsNetwork(given->listen.kind))
     throw Error(ExitCode::kUsage, "is not an address of a network", "--listen " + options.listen,
                 "write tls:HOST:PORT");
   reader::CheckExposure(given->listen, options.secrets.is_insecure);
+  RefuseUnusedSecrets(options, given->listen.kind, "leave it out");
   given->address_file = options.address_file.empty()
                             ? given->folder + "/address"
                             : std::filesystem::absolute(options.address_file).string();

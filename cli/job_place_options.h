@@ -13,7 +13,8 @@ namespace headrace::cli {
 
 struct JobPlaceOptions {
   reader::service::SecretFiles secrets;
-  std::string listen, address_file;  // of a dispatcher
+  std::string listen, address_file;           // of a dispatcher
+  const CommandLine* command_line = nullptr;  // that has the options of secrets
 };
 
 // --token-file, --tls-certificate, --tls-key, --tls-ca and --insecure.
@@ -21,7 +22,8 @@ void AddSecretOptions(CommandLine* command_line, JobPlaceOptions* options);
 // --listen and --address-file, of a dispatcher.
 void AddListenOptions(CommandLine* command_line, JobPlaceOptions* options);
 
-// Where the job's dispatcher is (job_place.h). Throws Error as JobPlace.
+// Where the job's dispatcher is (job_place.h). Throws Error as JobPlace, and kUsage for secrets
+// that are of no use there.
 std::shared_ptr<reader::service::JobPlace> FindJobPlace(const std::string& job,
                                                         const JobPlaceOptions& options,
                                                         bool makes_folder);

@@ -380,7 +380,28 @@ int SubmitJob(const ServiceOptions& options) {
   return 0;
 }
 
+// Options that would do nothing are refused.
+void CheckHaveEffect(const ServiceOptions& options) {
+  const auto parsed = [](const CommandLine* one) { return one->Parsed(); };
+  const auto subcommands = {options.up,     options.dispatcher, options.submit, options.run_worker,
+                            options.status, options.drain,      options.end};
+  if (std::count_if(subcommands.begin(), subcommands.end(), parsed) > 1)
+    throw Error(ExitCode::kUsage,
+                "does one of up, dispatcher, submit, worker, status, drain and end", "service",
+                "give the others each for itself");
+  if (options.up->Parsed() && options.up->Count("--most") > 0 && options.most <= options.workers)
+    throw Error(ExitCode::kUsage, "is not more than --workers",
+                fmt::format("--most {}", options.most),
+                fmt::format("give {} or more, or leave it out", options.workers + 1));
+  if (!options.dispatcher->Parsed() || !options.pipeline.empty()) return;
+  for (const char* name : {"--ranks", "--mode", "--set"})
+    if (options.dispatcher->Count(name) > 0)
+      throw Error(ExitCode::kUsage, "is said by whoever submits a job", name,
+                  "give it to headrace service submit, or name a PIPELINE here");
+}
+
 int Service(const ServiceOptions& options) {
+  CheckHaveEffect(options);
   if (options.up->Parsed()) return RunDispatcher(options, options.workers);
   if (options.dispatcher->Parsed())
     return options.pipeline.empty() ? RunSubmitted(options) : RunDispatcher(options, 0);
@@ -437,7 +458,8 @@ void AddJobOptions(CommandLine* command_line, ServiceOptions* options, bool is_r
                   "Keep in this file what the job's processes measure, for report --fleet")
       ->TypeName("FILE")
       ->ShowDefault();
-  command_line->AddFlag("--no-fleet", options->no_fleet, "Keep nothing of what they measure");
+  command_line->AddFlag("--no-fleet", options->no_fleet, "Keep nothing of what they measure")
+      ->Excludes({"--fleet"});
   AddListenOptions(command_line, &options->place);
 }
 
@@ -458,7 +480,8 @@ HR_COMMAND(
      .next = "headrace consume service:JOB --rank R/N",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<ServiceOptions>();
-       command_line.AddFlag("-q,--quiet", options->quiet, "Print nothing but errors");
+       command_line.AddFlag("-q,--quiet", options->quiet,
+                            "Print nothing but errors, and what was asked for");
        AddSecretOptions(&command_line, &options->place);
        command_line.Fallthrough();
        const auto subcommand = [&](const char* name, const char* purpose) {
@@ -481,7 +504,8 @@ HR_COMMAND(
        options->up
            ->AddOption(
                "--most", options->most,
-               "Run more workers, up to so many, while ranks wait for them; and fewer again")
+               "Run up to this many workers while ranks wait for them, and fewer again; more than "
+               "--workers")
            ->Check(InRange(1, 1024));
        options->dispatcher = subcommand("dispatcher", "hands the splits of a job to workers");
        AddJobOptions(options->dispatcher, options.get(), false);

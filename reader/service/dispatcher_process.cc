@@ -43,7 +43,20 @@ void Listen(const DispatcherProcessOptions& options, ControlServer* server) {
     WriteAddressFile(options.address_file, server->guarded()->address());
 }
 
+// What a pipeline file says of a run's own trainer and transport a job has elsewhere; one who sets
+// it for a job means something.
+void CheckSettingsHaveEffect(const Settings& settings) {
+  constexpr const char* kFix =
+      "leave it out; 'headrace consume' has options for its steps and its queue";
+  for (const auto& [knob, value] : settings)
+    if (knob.starts_with("consumer.") || knob == "delivery.ring" || knob == "delivery.window" ||
+        knob == "pipeline.reorder_window")
+      throw Error(ExitCode::kUsage, "does nothing in a job", fmt::format("setting '{}'", knob),
+                  kFix);
+}
+
 PipelineSpec CheckedSpec(const DispatcherProcessOptions& given) {
+  CheckSettingsHaveEffect(given.settings);
   const PipelineSpec whole = LoadPipeline(given.pipeline, given.settings);
   if (whole.file_order && given.mode != Mode::kLockstep)
     throw Error(ExitCode::kUsage, "keeps the table's order, which independent ranks do not",

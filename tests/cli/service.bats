@@ -232,6 +232,34 @@ state_is() { [ "$(service_status | jq -r .state)" = "$1" ]; }
   run "$HEADRACE" consume "service:$JOB" --producers 2
   [ "$status" -eq 2 ]
   [[ "$output" == *"--producers"* ]]
+  refused() { # WHAT WORDS...: in one line, with exit 2
+    local what=$1
+    shift
+    run "$HEADRACE" service "$@"
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"$what"* && "$output" != *$'\n'* ]]
+  }
+  mkdir -m 700 "$JOB"
+  for option in "--token-file t/x" "--tls-ca t/x" "--tls-certificate t/x" "--tls-key t/x" --insecure; do
+    refused "met in its folder" up t/pipeline.toml --job "$JOB" $option
+    refused "met in its folder" worker "$JOB" $option
+    refused "met in its folder" status "$JOB" $option
+    refused "met in its folder" submit t/pipeline.toml --job "$JOB" $option
+  done
+  for setting in consumer.step=5ms delivery.ring=1MiB pipeline.reorder_window=2; do
+    refused "does nothing in a job" up t/pipeline.toml --job "$JOB" --set $setting
+  done
+  refused "does one of up" status "$JOB" end "$JOB"
+  refused "is not more than --workers" up t/pipeline.toml --job "$JOB" --workers 3 --most 3
+  for option in "--ranks 2" "--mode independent" "--set decode.parallelism=2"; do
+    refused "whoever submits" dispatcher --job "$JOB" $option
+  done
+  refused "--fleet" up t/pipeline.toml --job "$JOB" --no-fleet --fleet "$DIR/f.db"
+  export HEADRACE_TOKEN=$(printf '%064d' 0)
+  refused "does nothing without TLS" status tcp:127.0.0.1:1 --tls-ca t/x
+  refused "does nothing with TLS" status tls:127.0.0.1:1 --insecure
+  refused "does nothing with TLS" up t/pipeline.toml --job "$JOB" --listen tls:127.0.0.1:0 --insecure
+  unset HEADRACE_TOKEN
   run "$HEADRACE" service drain "$JOB" 1x
   [ "$status" -eq 2 ]
   [[ "$output" == *"WORKER"*"1x"*"is not a whole number"* && "$output" != *$'\n'* ]]
