@@ -1,7 +1,7 @@
 """Ray Data in programs that were not changed for it: how long the trainer waits for iter_batches() and its like, and what the
 tasks of each operator do in their own processes.
 
-A task belongs to the stage of its operator, as Ray names it: "MapBatches(Decode)". Rows that operators have made and the trainer
+A task belongs to the stage of its operator, by the name that Ray gives it: "ray.data MapBatches(Decode)". Rows that operators have made and the trainer
 has not taken are the queue "rows". It has no bound: Ray makes as many as memory allows.
 """
 import functools
@@ -15,15 +15,16 @@ from headrace._operator import _end, operator
 _begin_after = function("hrx_begin_after")
 _idle = function("hrx_idle")
 _MOST = 0x7FFFFFFF
+_STAGE = "ray.data "
 
 
 # ---- The tasks' side ----
 
 def _join(name):
     """The calling thread runs tasks of that operator."""
-    Process.default_stage = name  # whatever else it takes is none of a trainer's
+    Process.default_stage = _STAGE + name  # whatever else it takes is none of a trainer's
     if _account.ensure():
-        stage = _account.stage_id(name, 1)
+        stage = _account.stage_id(_STAGE + name, 1)
         if not thread.given or _account.stage_here() != stage:
             thread.given = True
             _account.move_to(stage)
@@ -109,7 +110,7 @@ class _ReadyRows(ReadyBatches):
             self.generator = None
             if not _account.ensure():
                 return
-            self.number = _account.register_queue(b"rows", _account.stage_id(self.last.name, 0),
+            self.number = _account.register_queue(b"rows", _account.stage_id(_STAGE + self.last.name, 0),
                                                   _account.stage_id(TRAINER, 1, 1), 0)
         if self.last:
             ReadyBatches.look(self, rows)
