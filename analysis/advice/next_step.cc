@@ -217,7 +217,11 @@ std::string ChangeWords(const RunView& run, const Allocation& plan) {
     const std::string what = dot == std::string::npos ? "" : knob.substr(dot + 1);
     const KnownLoader* known = FindKnownLoader(run, knob.substr(0, dot));
     if (known != nullptr && what == "parallelism") {
+      const std::string stage = knob.substr(0, dot);
       knob = known->setting;
+      if (known->before != nullptr) {
+        knob = fmt::format("{} {}", stage.substr(std::string_view(known->before).size()), knob);
+      }
       from = EachRank(run, from);
       to = EachRank(run, to);
       if (from == 0 && known->first != nullptr) {

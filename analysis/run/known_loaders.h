@@ -15,6 +15,9 @@ struct KnownLoader {
   // To be written where the trainer's own thread makes the batches, with a place for the number;
   // null: as the setting.
   const char* first = nullptr;
+  // What the names of its stages begin with, where the setting is one of each: it is called by the
+  // rest, "MapBatches(Decode) concurrency".
+  const char* before = nullptr;
   const char* queue = nullptr;  // what sets the size of its queue; null: its stage says so
 };
 
