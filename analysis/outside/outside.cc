@@ -24,8 +24,8 @@ class Judge {
   Judge(const RunView& run, Outside* out) : run_(run), out_(out) {}
 
   // Finds the consumer and the units from the whole run. False if there is no consumer.
-  bool FindUnits(const Totals& totals) {
-    const auto consumer = FindConsumer(*out_, totals);
+  bool FindUnits(const Totals& totals) { return FindUnits(totals, FindConsumer(*out_, totals)); }
+  bool FindUnits(const Totals& totals, std::optional<size_t> consumer) {
     if (!consumer) return false;
     consumer_ = *consumer;
     const size_t home = out_->groups[consumer_].kind;
@@ -625,18 +625,38 @@ RunView OfOneRank(const RunView& run, const std::vector<int64_t>& ranks, int64_t
   return part;
 }
 
+// How long `pid` waits in the slices with these numbers if other ranks are not looked at; nothing
+// where it is not the one whose main thread was seen.
+std::optional<double> WaitOfRank(const RunView& run, const std::vector<int64_t>& ranks, int64_t pid,
+                                 const std::set<int64_t>& numbers) {
+  const RunView part = OfOneRank(run, ranks, pid);
+  Outside one;
+  Slices slices = BuildSlices(part, &one);
+  if (one.knowledge == OutsideKnowledge::kCpu) AddUnseenWaits(part, one, &slices);
+  std::vector<size_t> judged;
+  for (size_t s = 0; s < slices.index.size(); ++s) {
+    if (numbers.contains(slices.index[s])) judged.push_back(s);
+  }
+  std::optional<size_t> main;
+  for (size_t g = 0; g < one.groups.size(); ++g) {
+    if (one.groups[g].main && one.kinds[one.groups[g].kind].pids == std::vector{pid}) main = g;
+  }
+  const Totals totals = Sum(one, slices, judged);
+  Judge judge(part, &one);
+  if (!judge.FindUnits(totals, main)) return std::nullopt;
+  return judge.Stall(totals);
+}
+
 // Where several processes take data, as ranks of a job do, the waits of each that computes on a
-// device: those that it has if the others are not looked at.
-std::map<int64_t, double> WaitsByRank(const RunView& run, const ProcessKind& ranks) {
+// device.
+std::map<int64_t, double> WaitsByRank(const RunView& run, const std::vector<int64_t>& ranks,
+                                      const std::set<int64_t>& numbers) {
   std::map<int64_t, double> waits;
-  if (ranks.pids.size() < 2) return waits;
+  if (ranks.size() < 2) return waits;
   for (const MeasurementRow& row : run.measurements) {
     if (row.metric != "gpu_processes_count" || waits.contains(row.pid)) continue;
-    if (std::find(ranks.pids.begin(), ranks.pids.end(), row.pid) == ranks.pids.end()) continue;
-    const Outside one = LookFromOutside(OfOneRank(run, ranks.pids, row.pid));
-    if (one.units.empty()) continue;
-    const std::vector<int64_t>& seen = one.kinds[one.units[0].kind].pids;
-    if (seen == std::vector{row.pid}) waits[row.pid] = one.stall_ratio;
+    if (std::find(ranks.begin(), ranks.end(), row.pid) == ranks.end()) continue;
+    if (const auto wait = WaitOfRank(run, ranks, row.pid, numbers)) waits[row.pid] = *wait;
   }
   return waits;
 }
@@ -646,11 +666,13 @@ TrainerWaits WaitsOf(const Judge& judge, const RunView& run, const Slices& slice
                      const std::vector<size_t>& all, const Outside& out) {
   TrainerWaits waits;
   if (run.accelerator_use.empty()) return waits;
+  std::set<int64_t> numbers;
   for (const size_t s : all) {
+    numbers.insert(slices.index[s]);
     waits.rows.push_back({slices.index[s] * run.course_slice_ns, run.course_slice_ns,
                           judge.Stall(Sum(out, slices, {s}))});
   }
-  waits.by_rank = WaitsByRank(run, out.kinds[out.units[0].kind]);
+  waits.by_rank = WaitsByRank(run, out.kinds[out.units[0].kind].pids, numbers);
   return waits;
 }
 

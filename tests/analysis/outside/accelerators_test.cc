@@ -12,8 +12,9 @@
 namespace headrace::analysis {
 namespace {
 
-// Two trainers below a launcher, each with a worker of its own, that wait for it so long.
-RunView TwoRanks(double first_stall, double second_stall) {
+// Two trainers below a launcher, each with a worker of its own, that wait for it so long. Else they
+// compute, or sleep while their devices do.
+RunView TwoRanks(double first_stall, double second_stall, bool sleep = false) {
   OutsideRun run;
   run.Process(50, 1, "torchrun", "torchrun train.py");
   run.Blocked(50, "torchrun (main)", "child", 0.99);
@@ -22,7 +23,8 @@ RunView TwoRanks(double first_stall, double second_stall) {
     const int64_t worker = pid + 100;
     run.Process(pid, 50, "python", "python train.py");
     run.Process(worker, pid, "python");
-    run.OnCpu(pid, "python (main)", 0.97 - stall);
+    run.OnCpu(pid, "python (main)", sleep ? 0.01 : 0.97 - stall);
+    if (sleep) run.Blocked(pid, "python (main)", "sleep", 0.96 - stall);
     run.OnCpu(worker, "pt_data_worker (main)", 0.9);
     run.Waits(pid, "python (main)", "poll", stall,
               std::to_string(worker) + "/pt_data_worker (main)");
@@ -34,20 +36,22 @@ RunView TwoRanks(double first_stall, double second_stall) {
 }
 
 TEST(OutsideAccelerators, EachRankHasItsOwnWaits) {
-  RunView run = TwoRanks(0.8, 0.1);
-  ASSERT_EQ(LookFromOutside(run).kinds[LookFromOutside(run).units[0].kind].pids.size(), 2u);
-  AddDevice(&run, "gpu0", 0.15);
-  AddDevice(&run, "gpu1", 0.85);
-  AddUser(&run, "gpu0", 100);
-  AddUser(&run, "gpu1", 101);
-  const Outside seen = LookFromOutside(run);
-  ASSERT_TRUE(seen.accelerators);
-  ASSERT_EQ(seen.accelerators->devices.size(), 2u);
-  EXPECT_NEAR(seen.accelerators->devices[0].wait_ratio, 0.8, 0.05);
-  EXPECT_NEAR(seen.accelerators->devices[1].wait_ratio, 0.1, 0.05);
-  EXPECT_NEAR(seen.accelerators->mean.wait_ratio, seen.stall_ratio, 0.05);
-  EXPECT_GT(seen.accelerators->devices[0].idle_waiting.low, 0.55);
-  EXPECT_LT(seen.accelerators->devices[1].idle_waiting.high, 0.2);
+  for (const bool sleep : {false, true}) {
+    RunView run = TwoRanks(0.8, 0.1, sleep);
+    ASSERT_EQ(LookFromOutside(run).kinds[LookFromOutside(run).units[0].kind].pids.size(), 2u);
+    AddDevice(&run, "gpu0", 0.15);
+    AddDevice(&run, "gpu1", 0.85);
+    AddUser(&run, "gpu0", 100);
+    AddUser(&run, "gpu1", 101);
+    const Outside seen = LookFromOutside(run);
+    ASSERT_TRUE(seen.accelerators);
+    ASSERT_EQ(seen.accelerators->devices.size(), 2u);
+    EXPECT_NEAR(seen.accelerators->devices[0].wait_ratio, 0.8, 0.05);
+    EXPECT_NEAR(seen.accelerators->devices[1].wait_ratio, 0.1, 0.05);
+    EXPECT_NEAR(seen.accelerators->mean.wait_ratio, seen.stall_ratio, 0.05);
+    EXPECT_GT(seen.accelerators->devices[0].idle_waiting.low, 0.55);
+    EXPECT_LT(seen.accelerators->devices[1].idle_waiting.high, 0.2);
+  }
 }
 
 TEST(OutsideAccelerators, BusyDevicesTakeFromALimitInTheLoadingAlone) {
