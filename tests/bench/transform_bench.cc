@@ -283,6 +283,31 @@ void IntersectionUnorderedSet(benchmark::State& state) {
 }
 BENCHMARK(IntersectionUnorderedSet)->Unit(benchmark::kMicrosecond);
 
+void Union(benchmark::State& state) {
+  const SparseColumn a = RandomLists(200, 8), b = RandomLists(200, 9);
+  List(state, "id_list_transform", {{"mode", "union"}}, Lists({&a, &b}),
+       a.values.size() + b.values.size());
+}
+BENCHMARK(Union)->ArgName("set")->Arg(kReference)->Arg(0)->Unit(benchmark::kMicrosecond);
+
+void UnionUnorderedSet(benchmark::State& state) {
+  const SparseColumn a = RandomLists(200, 8), b = RandomLists(200, 9);
+  std::vector<int64_t> out;
+  std::unordered_set<int64_t> ids;
+  for (auto _ : state) {
+    out.clear();
+    for (uint64_t row = 0; row < kRows; ++row) {
+      ids.clear();
+      for (const SparseColumn* list : {&a, &b})
+        for (const int64_t id : Ids(*list, row))
+          if (ids.insert(id).second) out.push_back(id);
+    }
+    benchmark::DoNotOptimize(out.data());
+  }
+  Count(state, a.values.size() + b.values.size(), sizeof(int64_t));
+}
+BENCHMARK(UnionUnorderedSet)->Unit(benchmark::kMicrosecond);
+
 }  // namespace
 }  // namespace headrace::reader
 
