@@ -174,6 +174,7 @@ FEATURES = [
         ("PyTorch without a change", test("tests/abroad/abroad.py", '"slow_item"')),
         ("a C interface without a compiler for Python", tree("probes/python/account_library.h")),
         ("torch.profiler's traces are joined", no("neither read nor written")),
+        ("idle time of an accelerator against the trainer's wait", test("tests/cli/accelerator.bats", "idles while the consumer waits")),
         ("from the batch to the first kernel of an accelerator", partly("The accelerator's utilisation is shown; kernels are not.", tree("probes/metrics/host.def", "gpu_use_ratio"))),
         ("tf.data and Keras without a change", test("tests/python/test_frameworks.py", "test_fit_waits_inside_of_its_step")),
         ("Ray Data without a change", test("tests/python/test_frameworks.py", "test_tasks_of_ray_have_stages")),
