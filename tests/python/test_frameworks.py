@@ -118,6 +118,40 @@ show(list(data.Range(40).map(slow).batch(4).prefetch(2)))
                 self.assertEqual(len(got), 10)
                 self.assertEqual(counted, {})
 
+    def test_versions_that_lack_something_are_said_and_left_alone(self):
+        path = self.folder / "tensorflow/python/data/ops/iterator_ops.py"
+        path.write_text(path.read_text().replace("from tensorflow.python.eager import context", ""))
+        path = self.folder / "keras/src/backend/tensorflow/trainer.py"
+        path.write_text(path.read_text().replace("make_train_function", "make_function"))
+        path = self.folder / "ray/data/_internal/execution/operators/map_operator.py"
+        path.write_text(path.read_text().replace("_map_task", "_task"))
+        code = PRELUDE.replace("FOLDER", str(self.folder)) + """
+import tensorflow.data as data
+import ray.data._internal.execution.operators.map_operator
+from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+show((list(data.Range(8).batch(4)), TensorFlowTrainer(sum).fit(data.Range(8).batch(4))))
+"""
+        result = self.run_program(code, PYTHONPATH=HOOK)
+        self.assertEqual(ast.literal_eval(result.stdout)[0], ([[0, 1, 2, 3], [4, 5, 6, 7]], [6, 22]))
+        self.assertEqual([line.split()[1] for line in result.stderr.splitlines()], [
+            "tensorflow.python.data.ops.iterator_ops", "ray.data._internal.execution.operators.map_operator",
+            "keras.src.backend.tensorflow.trainer"])
+
+    def test_a_model_that_goes_away_ends_what_is_seen(self):
+        got, counted, _, steps, _ = self.plain("""
+import tensorflow.data as data
+from tensorflow.python.data.experimental.ops import iterator_model_ops
+made, looks = iterator_model_ops.get_model_proto, []
+def once(iterator):
+    looks.append(1)
+    if len(looks) > 2: raise RuntimeError("gone")
+    return made(iterator)
+iterator_model_ops.get_model_proto = once
+show((len(list(data.Range(400).map(slow).batch(4).prefetch(2))), len(looks)))
+""")
+        self.assertEqual(got, (100, 3))
+        self.assertLess(steps, 40)
+
     def test_the_iterator_lives_as_long_as_the_program_keeps_it(self):
         got = self.plain("""
 import tensorflow.data as data

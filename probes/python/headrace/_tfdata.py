@@ -17,10 +17,11 @@ from headrace._operator import _end, operator
 
 _step = function("hrx_step")
 _done = function("hrx_done")
+_next_closed = function("hrx_next_closed")
 
 # A look may take this part of the thread's time, and is not made more often, nor much less often, than that. The first one is dear.
 _LOOK_SHARE, _LOOK_EVERY_NS, _LOOK_SELDOM_NS = 0.004, 100_000_000, 1_000_000_000
-_NEVER = 1 << 63
+_LONG_GAP_NS = 10_000_000_000  # longer ones tf.data forgets
 _SAMPLE_EVERY_NS = 5_000_000  # reading the CPU time of many threads takes microseconds
 
 _STEP = operator("step", "consumer", TRAINER)
@@ -67,14 +68,16 @@ class _Source(Batches):
         """After the first batch: what is to be accounted for."""
         self.seen, self.fits = True, fits
         dataset = getattr(iterator, "_dataset", None)
-        self.rows_each = _tfmodel.batch_size_of(dataset)
-        self._rows = self.rows_each or None  # else each batch is looked at
-        self.pipeline = _tfmodel.Pipeline.of(iterator)
-        if self.pipeline is None:
-            self.alone = fits or _tfmodel.is_asynchronous(dataset)
-            self._makes_itself = not self.alone
-        if not self.alone:
-            self._looked(time.monotonic_ns(), 0)
+        try:
+            self.rows_each = _tfmodel.batch_size_of(dataset)
+            self._rows = self.rows_each or None  # else each batch is looked at
+            self.pipeline = _tfmodel.Pipeline.of(iterator)
+            if self.pipeline is None:
+                self.alone = fits or _tfmodel.is_asynchronous(dataset)
+                self._makes_itself = not self.alone
+        except Exception:  # made differently in this version
+            self.alone = True
+        self._looked(time.monotonic_ns(), 0)
 
     def _prepare(self):
         Process.has_loader = True
@@ -151,12 +154,12 @@ class _Source(Batches):
         steps, self.steps = self.steps, []
         each = round(batches / len(steps)) if steps else 0  # steps_per_execution
         known = len(gaps_ns) // each if each else 0
-        if not known:
+        if not known and min(steps, default=0) < _LONG_GAP_NS:
             return 0
         stage = _account.stage_id(TRAINER, 1, 1)
         step = _account.register_operator(b"step", b"consumer", stage)
         waited_ns, last = 0, gaps_ns[len(gaps_ns) - known * each:]
-        mean_ns = sum(last) / known
+        mean_ns = sum(last) / known if known else float("inf")
         for at, took_ns in enumerate(steps):
             place = at - (len(steps) - known)
             gap_ns = sum(last[place * each:(place + 1) * each]) if place >= 0 else mean_ns
@@ -173,35 +176,41 @@ class _Source(Batches):
         self.next_look_ns = now_ns + min(max(_LOOK_EVERY_NS, int(cost_ns / _LOOK_SHARE)), _LOOK_SELDOM_NS)
 
     def look(self, iterator, now_ns):
-        passed_ns = now_ns - self.last_look_ns
-        if self.next_look_ns == _NEVER:
-            return
-        began_ns = time.thread_time_ns()
+        passed_ns, began_ns = now_ns - self.last_look_ns, time.thread_time_ns()
         try:
             gaps_ns, batches = self.pipeline.read(iterator)
+            if self.fits:
+                self.waited_ns = self.told_steps(gaps_ns, batches)
+            of_sampled = self.sampled_cpu_ns / self.sampled_ns if self.sampled_ns else 0.0
+            if self.clock is not None:
+                self.pipeline.tell(passed_ns, self.waited_ns, int(of_sampled * self.waited_ns), self.clock.since())
         except Exception:  # the iterator is gone, or made differently: what was seen of it stays
-            self.next_look_ns = _NEVER
+            self.alone = True
+            self.close()
             return
         self._looked(now_ns, time.thread_time_ns() - began_ns)
-        if self.fits:
-            self.waited_ns = self.told_steps(gaps_ns, batches)
-        clock = self.clock
-        if clock is not None:
-            of_sampled = self.sampled_cpu_ns / self.sampled_ns if self.sampled_ns else 0.0
-            self.pipeline.tell(passed_ns, self.waited_ns, int(of_sampled * self.waited_ns), clock.since())
         self.waited_ns = self.sampled_ns = self.sampled_cpu_ns = 0
 
+    def close(self):
+        """The step under way is the last one."""
+        if self.fits:
+            _end(_STEP.handle)
+        elif self._served:
+            _next_closed(self._served)
+        self._served = 0
+
     def __del__(self):
-        super().__del__()
         try:
-            if self.fits:
-                _end(_STEP.handle)
+            self.close()
         except Exception:  # the interpreter is going away
             pass
 
 
 def _source_of(iterator):
-    own = iterator.__dict__
+    """None where it cannot be remembered."""
+    own = getattr(iterator, "__dict__", None)
+    if own is None:
+        return None
     source = own.get("_headrace_source")
     if source is None:
         source = own["_headrace_source"] = _Source()
@@ -221,7 +230,8 @@ def account_for_iterators(module):
         def asked(self):
             if thread.asking or not eager() or not _is_taker():
                 return inner(self)
-            return _source_of(self).take(self, functools.partial(inner, self))
+            source = _source_of(self)
+            return inner(self) if source is None else source.take(self, functools.partial(inner, self))
 
         setattr(kind, name, asked)
 
@@ -252,9 +262,12 @@ def account_for_fit(module):
 def _fitting(inner):
     @functools.wraps(inner)
     def function(iterator):
-        if getattr(iterator, "_dataset", None) is None or not _is_taker():
+        source = None
+        if getattr(iterator, "_dataset", None) is not None and _is_taker():
+            source = _source_of(iterator)
+        if source is None:
             return inner(iterator)
-        return _source_of(iterator).fit(iterator, functools.partial(_inside, inner, iterator))
+        return source.fit(iterator, functools.partial(_inside, inner, iterator))
 
     function._headrace_inner = inner
     return function
