@@ -232,9 +232,16 @@ class PipelineModel {
   bool OtherThreadsHaveTime(size_t s, int64_t busy_ns) const;
   void FindStagesOnConsumer();
   void CountConsumers();
+  double EstimateStage(size_t s, const WindowRow& sum, const std::vector<double>& places,
+                       Demands* demands) const;
+  void EstimateConsumerCpu(const WindowRow& sum, double on_stages_s, Demands* demands) const;
   void EstimateConsumer(const WindowRow& sum, Demands* demands) const;
   void EstimateLoad(const WindowRow& sum, Demands* demands) const;
   void EstimateOrder(const WindowRow& sum, Demands* demands) const;
+  void EstimateStorage(const DeviceCurve& curve, Demands* demands) const;
+  void EstimateCounted(const ResourceModel& counted, Demands* demands) const;
+  void EstimateAccounted(const ResourceModel& accounted, const WindowRow& sum,
+                         Demands* demands) const;
   StageCounters ThreadsOf(const StageModel& stage, const WindowRow& sum) const;
   bool ThreadsSustain(const Settings& settings, const Demands& demands, double rate,
                       double share) const;
