@@ -513,6 +513,36 @@ static void RunOnce(int link_fd) {
   close(fd);
 }
 
+static Availability NoTracepoint(std::string_view hooks) {
+  return Availability::Unavailable(fmt::format("this kernel has no tracepoint {}", hooks),
+                                   "a newer kernel");
+}
+
+// Sets a constant of an object that is not loaded yet.
+static void SetConstantOf(bpf_object* object, const std::string& name, uint64_t value) {
+  bpf_map *map, *section = nullptr;
+  bpf_object__for_each_map(map, object) {
+    if (std::string_view(bpf_map__name(map)).ends_with(".rodata")) section = map;
+  }
+  const btf* types = bpf_object__btf(object);
+  const int id = btf__find_by_name_kind(types, ".rodata", BTF_KIND_DATASEC);
+  HR_CHECK(section != nullptr && id > 0, "the BPF object has no constants");
+  const btf_type* type = btf__type_by_id(types, static_cast<uint32_t>(id));
+  for (int i = 0; i < btf_vlen(type); i++) {
+    const btf_var_secinfo& variable = btf_var_secinfos(type)[i];
+    const btf_type* declared = btf__type_by_id(types, variable.type);
+    if (name != btf__name_by_offset(types, declared->name_off)) continue;
+    size_t size = 0;
+    const auto* before = static_cast<const uint8_t*>(bpf_map__initial_value(section, &size));
+    std::vector<uint8_t> memory(before, before + size);
+    std::memcpy(memory.data() + variable.offset, &value,
+                std::min<size_t>(variable.size, sizeof value));
+    bpf_map__set_initial_value(section, memory.data(), size);
+    return;
+  }
+  HR_CHECK(false, "the BPF object has no such constant");
+}
+
 struct Program::Layout {
   int fd = -1;
   uint32_t max_entries = 0;
@@ -544,30 +574,49 @@ Availability Program::Load(const Host& host, const Target& target) {
   if (auto missing = MissingPrivilege(host)) return *missing;
   libbpf_set_print(Log);
   libbpf_log.clear();
+  if (const int error = ShareMaps()) return LoadFailure(error, "follow");
+  shared_->Follow(target, true);
+  Availability loaded = LoadObject();
+  if (!loaded.usable()) Unload();
+  return loaded;
+}
 
+// Takes the maps that all programs of this process share. Returns an errno, or 0.
+int Program::ShareMaps() {
   std::weak_ptr<Shared>* weak;
   Shared::Instance(&weak);
   shared_ = weak->lock();
-  if (!shared_) {
-    auto fresh = std::make_shared<Shared>();
-    if (const int error = fresh->Load()) return LoadFailure(error, "follow");
-    shared_ = fresh;
-    *weak = shared_;
-  }
-  shared_->Follow(target, true);
+  if (shared_) return 0;
+  auto fresh = std::make_shared<Shared>();
+  if (const int error = fresh->Load()) return error;
+  shared_ = fresh;
+  *weak = shared_;
+  return 0;
+}
 
+Availability Program::LoadObject() {
   const auto bytes = ObjectOf(name_);
   const std::string label = "hr_" + name_;
   LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = label.c_str());
   auto opened = std::make_unique<Object>();
   opened->object = bpf_object__open_mem(bytes.data(), bytes.size(), &options);
-  bpf_object* object = opened->object;
-  if (!object) {
-    const int error = errno;
-    Unload();
-    return LoadFailure(error, name_);
-  }
-  // Which functions are used.
+  if (!opened->object) return LoadFailure(errno, name_);
+  if (auto lacking = ChooseFunctions(opened->object)) return *lacking;
+  SetUpMaps(opened.get());
+  for (const auto& [name, value] : constants_) SetConstantOf(opened->object, name, value);
+  if (const int error = bpf_object__load(opened->object)) return LoadFailure(-error, name_);
+  if (auto failure = Attach(opened.get())) return *failure;
+  object_ = std::move(opened);
+  loaded_ns_ = MonotonicNs();
+  stats_before_ns_ = shared_->StatsNs(loaded_ns_);
+  if (absent_.empty()) return Availability::Ok();
+  return Availability::Degraded(
+      fmt::format("this kernel has no tracepoint {}", fmt::join(absent_, "; ")), "a newer kernel");
+}
+
+// Leaves out the functions that are not wanted and, of each group, all but the first that this
+// kernel has a hook for. Empty: the kernel has what is needed.
+std::optional<Availability> Program::ChooseFunctions(bpf_object* object) {
   absent_.clear();
   std::set<std::string> off(disabled_.begin(), disabled_.end());
   std::set<std::string> grouped;
@@ -585,11 +634,7 @@ Availability Program::Load(const Host& host, const Target& target) {
       hooks += (hooks.empty() ? "" : ", ") + std::string(hook);
     }
     if (found) continue;
-    if (!optional) {
-      Unload();
-      return Availability::Unavailable(fmt::format("this kernel has no tracepoint {}", hooks),
-                                       "a newer kernel");
-    }
+    if (!optional) return NoTracepoint(hooks);
     absent_.push_back(hooks);
   }
   bpf_program* program;
@@ -597,16 +642,17 @@ Availability Program::Load(const Host& host, const Target& target) {
     const std::string function = bpf_program__name(program);
     const std::string_view hook = TracepointOf(program);
     if (!grouped.count(function) && !off.count(function) && !hook.empty() && !HasTracepoint(hook)) {
-      const std::string name(hook);
-      Unload();
-      return Availability::Unavailable(fmt::format("this kernel has no tracepoint {}", name),
-                                       "a newer kernel");
+      return NoTracepoint(hook);
     }
     if (off.count(function)) bpf_program__set_autoload(program, false);
   }
-  // Maps: the shared ones, and smaller ones when a test asks for losses.
+  return std::nullopt;
+}
+
+// The shared maps, and smaller ones when a test asks for losses.
+void Program::SetUpMaps(Object* opened) {
   bpf_map* map;
-  bpf_object__for_each_map(map, object) {
+  bpf_object__for_each_map(map, opened->object) {
     const std::string map_name = bpf_map__name(map);
     // Once a map is another object's, its type numbers are of that object's type information.
     opened->types[map_name] = {bpf_map__btf_key_type_id(map), bpf_map__btf_value_type_id(map)};
@@ -622,61 +668,26 @@ Availability Program::Load(const Host& host, const Target& target) {
       bpf_map__set_max_entries(map, std::min(*limit, bpf_map__max_entries(map)));
     }
   }
-  for (const auto& [name, value] : constants_) {
-    bpf_map* section = nullptr;
-    bpf_object__for_each_map(map, object) {
-      if (std::string_view(bpf_map__name(map)).ends_with(".rodata")) section = map;
-    }
-    HR_CHECK(section != nullptr, "the BPF object has no constants");
-    const btf* types = bpf_object__btf(object);
-    const int id = btf__find_by_name_kind(types, ".rodata", BTF_KIND_DATASEC);
-    HR_CHECK(id > 0, "the BPF object has no constants");
-    const btf_type* type = btf__type_by_id(types, static_cast<uint32_t>(id));
-    bool set = false;
-    for (int i = 0; i < btf_vlen(type); i++) {
-      const btf_var_secinfo& variable = btf_var_secinfos(type)[i];
-      const btf_type* declared = btf__type_by_id(types, variable.type);
-      if (name != btf__name_by_offset(types, declared->name_off)) continue;
-      size_t size = 0;
-      const auto* before = static_cast<const uint8_t*>(bpf_map__initial_value(section, &size));
-      std::vector<uint8_t> memory(before, before + size);
-      std::memcpy(memory.data() + variable.offset, &value,
-                  std::min<size_t>(variable.size, sizeof value));
-      bpf_map__set_initial_value(section, memory.data(), size);
-      set = true;
-    }
-    HR_CHECK(set, "the BPF object has no such constant");
-  }
-  if (const int error = bpf_object__load(object)) {
-    const Availability failure = LoadFailure(-error, name_);
-    opened.reset();
-    Unload();
-    return failure;
-  }
-  bpf_object__for_each_program(program, object) {
+}
+
+// Attaches what is loaded, and runs what looks once at all there is. Empty: all are attached.
+std::optional<Availability> Program::Attach(Object* opened) {
+  bpf_program* program;
+  bpf_object__for_each_program(program, opened->object) {
     if (!bpf_program__autoload(program) || bpf_program__type(program) == BPF_PROG_TYPE_PERF_EVENT) {
       continue;
     }
     bpf_link* link = bpf_program__attach(program);
     if (!link) {
-      const int error = errno;
-      const std::string function = bpf_program__name(program);
-      opened.reset();
-      Unload();
       return Availability::Unavailable(
-          fmt::format("attach {} of {}: {}", function, name_, std::strerror(error)),
+          fmt::format("attach {} of {}: {}", bpf_program__name(program), name_,
+                      std::strerror(errno)),
           "HEADRACE_BPF_VERBOSE=1 says more");
     }
     opened->links.push_back(link);
     if (bpf_program__expected_attach_type(program) == BPF_TRACE_ITER) RunOnce(bpf_link__fd(link));
   }
-  object_ = std::move(opened);
-  loaded_ns_ = MonotonicNs();
-  stats_before_ns_ = shared_->StatsNs(loaded_ns_);
-  if (absent_.empty()) return Availability::Ok();
-  std::string list;
-  for (const std::string& hook : absent_) list += (list.empty() ? "" : "; ") + hook;
-  return Availability::Degraded("this kernel has no tracepoint " + list, "a newer kernel");
+  return std::nullopt;
 }
 
 std::string Program::Chosen(const std::vector<std::string>& functions) const {

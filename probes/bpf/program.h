@@ -14,6 +14,8 @@
 
 #include "probes/probe.h"
 
+struct bpf_object;  // libbpf's
+
 namespace headrace::probes::bpf {
 
 struct Member;  // of a structure in an object's type information
@@ -121,6 +123,11 @@ class Program {
     double run_ns = 0, runs = 0;  // measured, and extrapolated between measurements
   };
   const Layout& LayoutOf(const std::string& map);
+  int ShareMaps();
+  Availability LoadObject();
+  std::optional<Availability> ChooseFunctions(bpf_object* object);
+  void SetUpMaps(Object* opened);
+  std::optional<Availability> Attach(Object* opened);
 
   std::string name_;
   std::vector<std::pair<std::vector<std::string>, bool>> groups_;
