@@ -226,40 +226,38 @@ void CheckCeiling(const RunOptions& options, PipelineSpec* spec) {
   spec->repeat_first_batch = true;
 }
 
-int Run(const RunOptions& options) {
-  const std::vector<std::string> measure = options.measure.Arguments();
+// How long the run lasts by the clock; 0: to the end of its table.
+int64_t DurationOf(const RunOptions& options) {
   constexpr int64_t kCeilingNs = 5'000'000'000;  // a batch repeated has no end of its own
-  const int64_t duration_ns = !options.duration.empty()
-                                  ? ParseDuration(options.duration, "--duration")
-                              : options.ceiling ? kCeilingNs
-                                                : 0;
-  if (!options.duration.empty() && duration_ns <= 0)
-    throw Error(ExitCode::kUsage, "must be longer than 0", "--duration");
-  experiments::PlanFile plan;
-  if (!options.plan.empty()) plan = experiments::ReadPlan(options.plan);
-  const Settings settings = AllSettings(options, plan);
-  PipelineSpec spec = LoadSpec(options, plan, settings);
+  if (options.duration.empty()) return options.ceiling ? kCeilingNs : 0;
+  const int64_t duration_ns = ParseDuration(options.duration, "--duration");
+  if (duration_ns <= 0) throw Error(ExitCode::kUsage, "must be longer than 0", "--duration");
+  return duration_ns;
+}
+
+// What the options make of the pipeline file's specification.
+void Prepare(const RunOptions& options, int64_t duration_ns, PipelineSpec* spec) {
   // A run by the clock goes round its table until the time is up. That is of the measurement: the
   // settings in force keep how often the job reads it.
-  if (!options.duration.empty() && !options.epochs) spec.epochs = 0;
-  CheckCeiling(options, &spec);
-  if (options.cold && spec.synthetic)
+  if (!options.duration.empty() && !options.epochs) spec->epochs = 0;
+  CheckCeiling(options, spec);
+  if (options.cold && spec->synthetic)
     throw Error(ExitCode::kUsage, "the elements are synthetic: there is no table to read", "--cold",
                 "give a pipeline that reads a table");
-  if (spec.epochs == 0 && duration_ns == 0 && !options.quiet) {
+  if (spec->epochs == 0 && duration_ns == 0 && !options.quiet) {
     std::fputs("source.epochs = 0: runs until Ctrl-C; --duration or --epochs end it earlier\n",
                stderr);
   }
-  experiments::ChooseGap(options.database, &spec);
-  if (options.no_record) setenv("HEADRACE_ACCOUNTS", "off", 0);
-  options.measure.SetEnvironment();
-  experiments::InstallInterruptHandler();
-  workloads::RowChecksums checksums;
-  workloads::TrainingFigures training;
+  experiments::ChooseGap(options.database, spec);
+}
+
+std::unique_ptr<reader::Consumer> ConsumerOf(const RunOptions& options, const PipelineSpec& spec,
+                                             workloads::RowChecksums* checksums,
+                                             workloads::TrainingFigures* training) {
   std::unique_ptr<reader::Consumer> consumer;
   if (spec.delivery.to.kind == reader::DeliveryKind::kInline) {
     consumer = workloads::MakeConsumer(
-        spec, options.checksum ? &checksums : nullptr, &training,
+        spec, options.checksum ? checksums : nullptr, training,
         options.row_log.empty() ? nullptr : std::make_unique<workloads::RowLog>(options.row_log));
   } else {
     if (options.checksum)
@@ -271,8 +269,71 @@ int Run(const RunOptions& options) {
     consumer = std::make_unique<reader::SendConsumer>(spec.delivery,
                                                       [] { return experiments::Interrupted(); });
   }
-  if (!options.dump_tensors.empty())
-    consumer = workloads::DumpTensors(options.dump_tensors, std::move(consumer));
+  if (options.dump_tensors.empty()) return consumer;
+  return workloads::DumpTensors(options.dump_tensors, std::move(consumer));
+}
+
+collectors::Agent Record(const RunOptions& options, const std::vector<std::string>& measure,
+                         const Pipeline& pipeline, const collectors::RunConditions& conditions) {
+  experiments::RecordingOptions recording;
+  recording.database = options.database;
+  recording.name = options.name;
+  recording.pipeline_path = options.pipeline;
+  recording.arguments = measure;
+  std::optional<dashboards::TransientNote> note;
+  if (!options.quiet && !options.json) note.emplace("starting the recorder ...");
+  return experiments::StartRecording(recording, pipeline, conditions);
+}
+
+// Stores what the recorder does not know of a run.
+void StoreAbout(const RunOptions& options, const experiments::PlanFile& plan,
+                const std::optional<collectors::StoreProbeSample>& probe, int64_t run_id) {
+  if (run_id <= 0) return;
+  if (probe) collectors::RunStore(options.database).AddStoreProbe(run_id, *probe);
+  // With other settings on top, or of another pipeline, it is no run of that plan.
+  if (plan.prediction && options.set.empty() &&
+      plan.pipeline == std::filesystem::absolute(options.pipeline).string()) {
+    collectors::RunStore(options.database).SetPrediction(run_id, *plan.prediction);
+  }
+}
+
+void PrintFirstPage(const RunOptions& options, int64_t run_id) {
+  std::fflush(stdout);
+  std::string page;
+  {
+    const dashboards::TransientNote note("looking for what limits it ...");
+    page = FirstPageOf(options.database, run_id, STDOUT_FILENO);
+  }
+  std::fputs(page.c_str(), stdout);
+}
+
+int SayInterrupted(const RunOptions& options, int64_t run_id, double seconds) {
+  if (run_id > 0) {
+    std::fputs(
+        fmt::format("stopped; saved {:.1f} s as run {} in {}\n", seconds, run_id, options.database)
+            .c_str(),
+        stderr);
+    if (!options.quiet) {
+      std::fputs(FirstPageOf(options.database, run_id, STDERR_FILENO).c_str(), stderr);
+    }
+  }
+  return static_cast<int>(ExitCode::kInterrupted);
+}
+
+int Run(const RunOptions& options) {
+  const std::vector<std::string> measure = options.measure.Arguments();
+  const int64_t duration_ns = DurationOf(options);
+  experiments::PlanFile plan;
+  if (!options.plan.empty()) plan = experiments::ReadPlan(options.plan);
+  const Settings settings = AllSettings(options, plan);
+  PipelineSpec spec = LoadSpec(options, plan, settings);
+  Prepare(options, duration_ns, &spec);
+  if (options.no_record) setenv("HEADRACE_ACCOUNTS", "off", 0);
+  options.measure.SetEnvironment();
+  experiments::InstallInterruptHandler();
+  workloads::RowChecksums checksums;
+  workloads::TrainingFigures training;
+  std::unique_ptr<reader::Consumer> consumer = ConsumerOf(options, spec, &checksums, &training);
   collectors::RunConditions conditions;
   if (!options.no_record || spec.cold_reads)
     conditions = experiments::ReadConditions(spec, settings);
@@ -282,16 +343,7 @@ int Run(const RunOptions& options) {
   SayResumed(options, pipeline);
 
   std::optional<collectors::Agent> agent;
-  if (!options.no_record) {
-    experiments::RecordingOptions recording;
-    recording.database = options.database;
-    recording.name = options.name;
-    recording.pipeline_path = options.pipeline;
-    recording.arguments = measure;
-    std::optional<dashboards::TransientNote> note;
-    if (!options.quiet && !options.json) note.emplace("starting the recorder ...");
-    agent.emplace(experiments::StartRecording(recording, pipeline, conditions));
-  }
+  if (!options.no_record) agent.emplace(Record(options, measure, pipeline, conditions));
   SayConditions(options, conditions);
   const int64_t start = MonotonicNs(), start_cpu = ProcessCpuNs();
   std::optional<Error> failure;
@@ -310,57 +362,30 @@ int Run(const RunOptions& options) {
   const double seconds = static_cast<double>(MonotonicNs() - start) / 1e9;
   const TimeUsed used{seconds, static_cast<double>(ProcessCpuNs() - start_cpu) / 1e9};
   int64_t run_id = 0;
-  if (agent) {
-    try {
-      run_id = agent->Stop();
-      if (run_id > 0 && probe) collectors::RunStore(options.database).AddStoreProbe(run_id, *probe);
-      // With other settings on top, or of another pipeline, it is no run of that plan.
-      if (run_id > 0 && plan.prediction && options.set.empty() &&
-          plan.pipeline == std::filesystem::absolute(options.pipeline).string()) {
-        collectors::RunStore(options.database).SetPrediction(run_id, *plan.prediction);
-      }
-    } catch (const Error& error) {
-      // The pipeline's own result stands; what became of the recording is said after it, once.
-      if (failure) {
-        std::fputs(fmt::format("headrace run: the recording failed: {}\n", error.what()).c_str(),
-                   stderr);
-      } else {
-        failure = error;
-      }
+  try {
+    if (agent) run_id = agent->Stop();
+    StoreAbout(options, plan, probe, run_id);
+  } catch (const Error& error) {
+    // The pipeline's own result stands; what became of the recording is said after it, once.
+    if (failure) {
+      std::fputs(fmt::format("headrace run: the recording failed: {}\n", error.what()).c_str(),
+                 stderr);
+    } else {
+      failure = error;
     }
   }
-  if (run_id > 0 && !failure && !experiments::Interrupted())
-    StoreSamples(options, pipeline, run_id);
+  const bool is_whole = run_id > 0 && !failure && !experiments::Interrupted();
+  if (is_whole) StoreSamples(options, pipeline, run_id);
   if (!options.quiet) {
     for (const std::string& note : pipeline.notes())
       std::fputs(fmt::format("headrace run: {}\n", note).c_str(), stderr);
   }
   PrintSummary(options, pipeline, used, run_id, checksums, training);
-  if (run_id > 0 && !failure && !experiments::Interrupted() && !options.quiet && !options.json) {
-    std::fflush(stdout);
-    std::string page;
-    {
-      const dashboards::TransientNote note("looking for what limits it ...");
-      page = FirstPageOf(options.database, run_id, STDOUT_FILENO);
-    }
-    std::fputs(page.c_str(), stdout);
-  }
+  if (is_whole && !options.quiet && !options.json) PrintFirstPage(options, run_id);
   if (!options.log_reads.empty() && !failure)
     workloads::AppendCoread(options.log_reads, pipeline.spec());
   if (failure) throw *failure;
-  if (experiments::Interrupted()) {
-    if (run_id > 0) {
-      std::fputs(fmt::format("stopped; saved {:.1f} s as run {} in {}\n", seconds, run_id,
-                             options.database)
-                     .c_str(),
-                 stderr);
-      if (!options.quiet) {
-        std::fputs(FirstPageOf(options.database, run_id, STDERR_FILENO).c_str(), stderr);
-      }
-    }
-    return static_cast<int>(ExitCode::kInterrupted);
-  }
-  return 0;
+  return experiments::Interrupted() ? SayInterrupted(options, run_id, seconds) : 0;
 }
 
 HR_COMMAND(
