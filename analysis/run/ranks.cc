@@ -79,6 +79,9 @@ std::optional<SlowRank> SlowestRank(const std::vector<Rank>& ranks) {
   if (most->steps - fewest->steps > 2 + kStepTogether * most->steps) return std::nullopt;
   const Rank &first = ranks[0], &second = ranks[1];
   if (first.wait_ratio() - second.wait_ratio() <= kSmallStall) return std::nullopt;
+  // The others find no batch ready either: what is slow is slow in each, and the rest of their step
+  // is a wait for the one that is a little behind.
+  if (second.wait_ratio() > kHighStall) return std::nullopt;
   return SlowRank{first, ranks.size(), second.wait_ratio()};
 }
 

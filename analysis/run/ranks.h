@@ -28,15 +28,15 @@ std::vector<Rank> Ranks(const RunView& run);
 
 // A rank that holds up the others. All took equally many batches, so that each of their steps takes
 // what it takes the slowest: it is the one that waits for its batches clearly longer, while the
-// others wait for it within their steps.
+// others, which wait little for theirs, wait for it within their steps.
 struct SlowRank {
   Rank rank;
   size_t ranks = 0;              // with it
   double others_wait_ratio = 0;  // the longest of theirs
 };
 
-// Empty: none is clearly slower, they do not step together (a trainer and its evaluation, say), or
-// there are not two with enough batches to tell.
+// Empty: none is clearly slower, the others are highly input-bound as well, they do not step
+// together (a trainer and its evaluation, say), or there are not two with enough batches to tell.
 std::optional<SlowRank> SlowestRank(const std::vector<Rank>& ranks);
 
 // "pid 4321 (python), one of 4 ranks, waits 62.0 % of each step, the others 8.1 % at most".

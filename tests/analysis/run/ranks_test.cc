@@ -61,6 +61,7 @@ TEST(Ranks, TheSlowestIsNamedWhereItIsClear) {
        {{500, 5, 5}, {500, 5.1, 4.9}, {500, 0, 10}},
        0,
        ""},
+      {"each finds no batch ready, one is a little behind", {{500, 7.5, 2.5}, {500, 4, 6}}, 0, ""},
       {"each by itself, as training and its evaluation", {{500, 1, 9}, {300, 4, 6}}, 0, ""},
       {"too few batches", {{19, 5, 5}, {19, 1, 9}}, 0, ""},
   };
