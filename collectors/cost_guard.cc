@@ -5,8 +5,10 @@
 namespace headrace::collectors {
 namespace {
 
-// Long enough that a burst of switches, or the symbols of one library, is not taken for the cost.
-constexpr int64_t kWindowNs = 2'000'000'000;
+// Long enough that a burst of switches, or a program that reads its libraries, is not taken for what
+// recording costs; far too much is seen earlier.
+constexpr int64_t kWindowNs = 6'000'000'000, kShortWindowNs = 2'000'000'000;
+constexpr double kFarTooMuch = 4 * kMostCost;
 
 }  // namespace
 
@@ -35,17 +37,28 @@ double CostGuard::CoresTaken(const CostReading& from, const CostReading& to) con
   return std::clamp(std::max(by_all, by_program), 0.0, 1.0);
 }
 
+// What was taken in the last `window_ns` and up to one reading more; empty: so much has not passed.
+std::optional<double> CostGuard::CostWithin(int64_t window_ns) const {
+  const CostReading& now = readings_.back();
+  for (size_t i = readings_.size(); i-- > 0;) {
+    if (now.at_ns - readings_[i].at_ns >= window_ns) return CostBetween(readings_[i], now);
+  }
+  return std::nullopt;
+}
+
 std::optional<double> CostGuard::Add(const CostReading& reading) {
   if (!readings_.empty() && reading.at_ns <= readings_.back().at_ns) return std::nullopt;
   readings_.push_back(reading);
   while (readings_.size() > 2 && reading.at_ns - readings_[1].at_ns >= kWindowNs) {
     readings_.pop_front();
   }
-  if (reading.at_ns - readings_.front().at_ns < kWindowNs) return std::nullopt;
-  const double cost = CostBetween(readings_.front(), reading);
-  if (!(cost > kMostCost)) return std::nullopt;
+  const std::optional<double> recent = CostWithin(kShortWindowNs), lasting = CostWithin(kWindowNs);
+  const bool is_far_too_much = recent && *recent > kFarTooMuch;
+  // What has passed already is not mended by measuring less.
+  const bool lasts = lasting && *lasting > kMostCost && *recent > kMostCost;
+  if (!is_far_too_much && !lasts) return std::nullopt;
   readings_.assign({reading});
-  return cost;
+  return is_far_too_much ? recent : lasting;
 }
 
 }  // namespace headrace::collectors

@@ -13,7 +13,7 @@ inline constexpr double kMostCost = 0.02;
 // Cumulative figures at one instant; nanoseconds.
 struct CostReading {
   int64_t at_ns = 0;
-  double recorder_cpu_ns = 0;
+  double recorder_cpu_ns = 0;     // without what is done only once
   double kernel_programs_ns = 0;  // run time of our eBPF programs
   double program_cpu_ns = 0;      // of all processes of the run
   // CPU time that all processes of the machine used; empty: unknown
@@ -27,12 +27,14 @@ class CostGuard {
       : num_cores_(num_cores), num_host_cores_(num_host_cores) {}
 
   // Adds a reading; they are to come about once a second. Returns the share of the program's speed
-  // that recording took in the last two to three seconds, if that was more than kMostCost; the
-  // recorder is then to step down, and the next answer comes after as long again.
+  // that recording took in the last six to seven seconds, if that was more than kMostCost and still
+  // is, or in the last two to three, if it was more than four times as much; the recorder is then
+  // to step down, and the next answer comes after as long again.
   std::optional<double> Add(const CostReading& reading);
 
  private:
   double CostBetween(const CostReading& from, const CostReading& to) const;
+  std::optional<double> CostWithin(int64_t window_ns) const;
   double CoresTaken(const CostReading& from, const CostReading& to) const;
   double num_cores_, num_host_cores_;
   std::deque<CostReading> readings_;  // since the last answer

@@ -105,6 +105,7 @@ probes::Measurement Figure(const char* metric, double value) {
 
 struct OwnCost {
   int64_t cpu_begin_ns = ProcessCpuNs() + probes::HelperCpuNs();
+  int64_t once_begin_ns = probes::OnceCpuNs();
   int64_t written_begin_bytes = Written();
 
   static int64_t Written() {
@@ -113,6 +114,8 @@ struct OwnCost {
   }
 
   int64_t CpuNs() const { return ProcessCpuNs() + probes::HelperCpuNs() - cpu_begin_ns; }
+  // Without what is done once for each file.
+  int64_t LastingCpuNs() const { return CpuNs() - (probes::OnceCpuNs() - once_begin_ns); }
 
   void Read(const std::string& database, MeasurementSink* sink) const {
     sink->Add(Figure("collector_cpu_ns", static_cast<double>(CpuNs())));
@@ -473,7 +476,7 @@ class RecorderLoop {
   // Measures less where recording takes too much of the program; not where the level was asked for.
   void WatchCost() {
     if (options_.level) return;
-    const auto cost = cost_guard_.Add({last_ns_, static_cast<double>(cost_.CpuNs()),
+    const auto cost = cost_guard_.Add({last_ns_, static_cast<double>(cost_.LastingCpuNs()),
                                        sink_.Total("bpf_run_time_ns"),
                                        static_cast<double>(tree_cpu_ns_), host_busy_ns_});
     if (!cost) return;

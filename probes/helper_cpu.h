@@ -1,12 +1,20 @@
-// CPU time of the programs that probes run beside the recorder. It is part of what recording costs.
+// CPU time of probes that is not seen on the recorder's own reading thread.
 #pragma once
 #include <atomic>
 #include <cstdint>
 
 namespace headrace::probes {
 
-// Nanoseconds since this process began. Probes add to it; it never falls.
+// Of the programs that probes run beside the recorder: part of what recording costs. Nanoseconds
+// since this process began. Probes add to it; it never falls.
 inline std::atomic<int64_t>& HelperCpuNs() {
+  static std::atomic<int64_t> ns = 0;
+  return ns;
+}
+
+// Of this process's work that is done once for each file, as reading the symbols of a library. It
+// is part of what recording has cost, and says nothing of what recording is going to cost.
+inline std::atomic<int64_t>& OnceCpuNs() {
   static std::atomic<int64_t> ns = 0;
   return ns;
 }

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "probes/helper_cpu.h"
 
 namespace headrace::probes::stack {
 namespace {
@@ -249,15 +250,17 @@ const ElfImage* Symboliser::Image(Module& module, int64_t pid) {
   // Once for each file, and for a large library 20 ms: in a thread of its own, for the collector
   // paces readings by the CPU time that they take on its thread, and this tells nothing of the
   // next.
-  cost_.time_ns += std::async(std::launch::async, [&] {
-                     if (auto image = ElfImage::Read(module.source)) {
-                       module.image = std::make_shared<ElfImage>(std::move(*image));
-                       if (!module.image->has_symbol_table()) ReadDebugFile(module, pid);
-                       module.image->num_functions();  // reads them
-                       ++cost_.images;
-                     }
-                     return ThreadCpuNs();
-                   }).get();
+  const int64_t took_ns = std::async(std::launch::async, [&] {
+                            if (auto image = ElfImage::Read(module.source)) {
+                              module.image = std::make_shared<ElfImage>(std::move(*image));
+                              if (!module.image->has_symbol_table()) ReadDebugFile(module, pid);
+                              module.image->num_functions();  // reads them
+                              ++cost_.images;
+                            }
+                            return ThreadCpuNs();
+                          }).get();
+  cost_.time_ns += took_ns;
+  OnceCpuNs() += took_ns;
   return module.image.get();
 }
 
