@@ -107,34 +107,38 @@ class Accelerator : public Probe {
     std::optional<std::vector<int64_t>> pids;  // that compute on it; empty: not told
   };
 
-  // The devices in turn for all figures, and between any two of them all devices for their use: of
-  // eight devices all figures together take longer than a sample period.
+  // The devices in turn for all figures, and meanwhile all devices for their use: of eight devices
+  // all figures together take longer than a sample period.
   void AskForEver() {
     std::unique_lock lock(mutex_);
-    const auto wait_until = [&](int64_t at_ns) {
-      const int64_t ns = std::max<int64_t>(0, at_ns - MonotonicNs());
-      wake_.wait_for(lock, std::chrono::nanoseconds(ns), [this] { return !running_; });
-    };
+    const int64_t use_period_ns = std::min(period_ns_, kUsePeriodNs);
+    int64_t uses_due_ns = 0, figures_due_ns = 0;
     while (running_) {
-      const int64_t round_ns = MonotonicNs();
-      for (Device& device : devices_) {
-        AskUses(lock);
-        lock.unlock();
-        std::vector<Measurement> figures = Ask(device);
-        auto pids = AskProcesses(device);
-        lock.lock();
-        device.figures = std::move(figures);
-        device.pids = std::move(pids);
-        if (!running_) return;
+      AskUses(lock);
+      uses_due_ns = MonotonicNs() + use_period_ns;
+      if (MonotonicNs() >= figures_due_ns) {
+        for (Device& device : devices_) {
+          lock.unlock();
+          std::vector<Measurement> figures = Ask(device);
+          auto pids = AskProcesses(device);
+          lock.lock();
+          device.figures = std::move(figures);
+          device.pids = std::move(pids);
+          if (!running_) return;
+          if (MonotonicNs() < uses_due_ns) continue;
+          AskUses(lock);
+          uses_due_ns = MonotonicNs() + use_period_ns;
+        }
+        figures_due_ns = MonotonicNs() + period_ns_;
       }
-      while (running_ && MonotonicNs() < round_ns + period_ns_) {
-        wait_until(std::min(round_ns + period_ns_, MonotonicNs() + kUsePeriodNs));
-        AskUses(lock);
-      }
+      const int64_t wait_ns = std::min(uses_due_ns, figures_due_ns) - MonotonicNs();
+      wake_.wait_for(lock, std::chrono::nanoseconds(std::max<int64_t>(0, wait_ns)),
+                     [this] { return !running_; });
     }
   }
 
-  // What a device says stands for the time since it was asked before.
+  // What a device says stands for the time since it was asked before, as far as a sample period may
+  // reach.
   void AskUses(std::unique_lock<std::mutex>& lock) {
     if (!nvml_.use) return;
     for (Device& device : devices_) {
@@ -144,7 +148,8 @@ class Accelerator : public Probe {
       const int error = nvml_.use(device.handle, &use);
       const int64_t now_ns = MonotonicNs();
       lock.lock();
-      const int64_t ns = device.asked_ns > 0 ? std::max<int64_t>(1, now_ns - device.asked_ns) : 1;
+      const int64_t ns =
+          device.asked_ns > 0 ? std::clamp<int64_t>(now_ns - device.asked_ns, 1, kSecondNs) : 1;
       device.asked_ns = now_ns;
       if (error != kNvmlSuccess) continue;
       for (const auto& [mean, percent] : {std::pair{&device.compute, use.compute_percent},
