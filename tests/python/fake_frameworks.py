@@ -56,7 +56,8 @@ _FILES = {
         import tensorflow.python.data.experimental.ops.iterator_model_ops
 
         class Dataset:
-            _input_dataset, autotune = None, True
+            _input_dataset, autotune, pool = None, True, 8
+            def options(self): return SimpleNamespace(threading=SimpleNamespace(private_threadpool_size=self.pool))
             def __iter__(self): return OwnedIterator(self)
             def has_model(self):
                 return self.autotune and (self._input_dataset is None or self._input_dataset.has_model())

@@ -94,6 +94,15 @@ show((segments.mine().parallelism, segments.mine().queues["batches"]))
         threads, queue = got
         self.assertEqual((threads["tf.data map"], threads["tf.data prefetch"], threads["trainer"]), (3, 1, 1))
         self.assertGreaterEqual(queue["capacity"], 2)
+        threads, _ = self.plain("""
+import tensorflow.data as data
+data.Dataset.pool = 2
+for batch in data.Range(200).map(slow, num_parallel_calls=3).batch(4).prefetch(2): pass
+sys.path.insert(0, "%s")
+import segments
+show((segments.mine().parallelism, 0))
+""" % HERE)[0]
+        self.assertEqual(threads["tf.data map"], 2, "as many as the pool has")
         self.assertGreater(queue["gets"], 20)
 
     def test_without_a_model_only_the_trainers_own_thread_is_seen(self):

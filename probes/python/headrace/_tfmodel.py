@@ -4,6 +4,7 @@ threads, how long they worked, and how many run at once.
 A transformation that runs on its own (map, batch or interleave with num_parallel_calls, prefetch) divides the pipeline: what
 comes before it runs in its thread, what comes after it in the next one's, at last in the trainer's.
 """
+import os
 import re
 import sys
 
@@ -82,6 +83,17 @@ def batch_size_of(dataset):
         except Exception:
             return 0
     return 0
+
+
+def pool_of(dataset):
+    """Threads that run tf.data's calls: as many as there are cores, unless the program says otherwise."""
+    try:
+        size = dataset.options().threading.private_threadpool_size
+    except Exception:
+        size = None
+    if not size or size < 0:
+        size = len(os.sched_getaffinity(0))
+    return max(1, int(size))
 
 
 def _read(iterator):
@@ -179,7 +191,8 @@ class _Ahead:
 class Pipeline:
     """The stages of one iterator's pipeline, in order, and what they did since it was last looked at."""
 
-    def __init__(self, model):
+    def __init__(self, model, pool):
+        self.pool = pool  # threads
         self.before = {}  # node -> (busy ns, elements)
         self.taken_before = 0
         self.by_owner = {}  # (node that divides, whether what comes before it) -> stage
@@ -201,7 +214,7 @@ class Pipeline:
     def of(cls, iterator):
         """None where the iterator has no model, or one of another format."""
         try:
-            made = cls(_read(iterator))
+            made = cls(_read(iterator), pool_of(iterator._dataset))
         except Exception:
             return None
         return made if made.stages else None
@@ -244,7 +257,7 @@ class Pipeline:
                 parallel = [p for p in node.parameters if p.name == "parallelism"] or [
                     p for p in node.parameters if p.name == "cycle_length"]
                 if parallel:
-                    own = stage_of((key, 0), "tf.data " + words, max(1, round(parallel[0].value)))
+                    own = stage_of((key, 0), "tf.data " + words, max(1, min(round(parallel[0].value), self.pool)))
                     before = stage_of((key, 1), "tf.data before " + words, 1)
                 else:
                     own = before = stage_of((key, 0), "tf.data " + words, 1)
