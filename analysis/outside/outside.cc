@@ -21,7 +21,13 @@ constexpr uint64_t kOutsideSeed = 20261121;
 // Assigns units and measures their shares.
 class Judge {
  public:
-  Judge(const RunView& run, Outside* out) : run_(run), out_(out) {}
+  Judge(const RunView& run, Outside* out) : run_(run), out_(out) {
+    for (const MeasurementRow& row : run.measurements) {
+      if (row.metric == "socket_received_bytes" && row.value.value_or(0) > 0) {
+        receivers_.insert(row.pid);
+      }
+    }
+  }
 
   // Finds the consumer and the units from the whole run. False if there is no consumer.
   bool FindUnits(const Totals& totals) { return FindUnits(totals, FindConsumer(*out_, totals)); }
@@ -126,26 +132,44 @@ class Judge {
 
  private:
   // Whether the threads of the consumer's process run Python in turn: together they use just about
-  // one core although more are free, several of them compute, and they wait as CPython's threads
-  // wait for the lock of the interpreter: with a time limit.
+  // one core although more are free, several of them compute, and they wait for the interpreter's
+  // lock. That is seen in one of two ways. CPython's threads wait for it with a time limit. Or each
+  // side waits for the other, though neither is busy.
   bool SharesInterpreter(const Totals& totals) const {
     const ProcessKind& kind = out_->kinds[out_->units[0].kind];
     if (!kind.name.starts_with("python") || !out_->cores_busy_ratio) return false;
     if (*out_->cores_busy_ratio > kCoresNotFull) return false;
-    double all_s = 0, others_s = 0, timed_s = 0, waited_s = 0, longest_s = 0;
+    const ThreadTimes& own = totals.times[consumer_];
+    const double longest_s = own.total();
+    if (longest_s <= 0) return false;
+    const auto timed = [](const ThreadTimes& time) {
+      return time.blocked_s[Index(WaitCause::kSleep)];
+    };
+    const auto locked = [](const ThreadTimes& time) {
+      return time.blocked_s[Index(WaitCause::kLock)];
+    };
+    double all_s = 0, others_s = 0, timed_s = 0, waited_s = 0, others_life_s = 0, locked_s = 0;
     for (size_t g = 0; g < out_->groups.size(); ++g) {
       if (out_->groups[g].kind != out_->units[0].kind) continue;
       const ThreadTimes& time = totals.times[g];
       all_s += time.on_cpu_s;
-      if (g == consumer_) longest_s = time.total();
       if (time.on_cpu_s < kComputes * time.total()) continue;
-      if (g != consumer_) others_s += time.on_cpu_s;
-      timed_s += time.blocked_s[Index(WaitCause::kSleep)];
+      timed_s += timed(time);
       waited_s += time.total();
+      if (g == consumer_) continue;
+      others_s += time.on_cpu_s;
+      others_life_s += time.total();
+      locked_s += locked(time);
     }
-    const double cores = longest_s > 0 ? all_s / longest_s : 0;
-    return cores > kOneCore && cores < 2 - kOneCore && others_s > kComputes * longest_s &&
-           timed_s > kComputes * waited_s;
+    const double cores = all_s / longest_s;
+    if (cores <= kOneCore || cores >= 2 - kOneCore || others_s <= kComputes * longest_s) {
+      return false;
+    }
+    const bool neither_is_busy = others_life_s > kMoreThanOneThread * longest_s &&
+                                 locked_s > kMostlyLocked * others_life_s &&
+                                 locked(own) > kComputes * longest_s &&
+                                 own.on_cpu_s < kComputes * longest_s;
+    return timed_s > kComputes * waited_s || neither_is_busy;
   }
 
   OutsideLimit LimitOf(const UnitShares& shares, double threads) const {
@@ -154,6 +178,10 @@ class Judge {
     const double going = threads * (shares.work() - shares.lock);
     if (threads > kMoreThanOneThread && shares.lock > kLockWaits && going > kOneGetsOn &&
         going < kNoMoreThanOneGetsOn) {
+      return OutsideLimit::kLock;
+    }
+    // What they do outside of it gets on beside the one that holds it.
+    if (threads > 2 && shares.lock > kMostlyLocked && going > kOneGetsOn && going < 2) {
       return OutsideLimit::kLock;
     }
     const double cpu = shares.on_cpu + shares.runnable;
@@ -165,7 +193,8 @@ class Judge {
         {cpu, OutsideLimit::kProducers},
         {shares.storage, OutsideLimit::kStorage},
         {shares.network, OutsideLimit::kNetwork},
-        {one_computes ? 0 : shares.sleep, OutsideLimit::kSleep}};
+        {one_computes ? 0 : shares.sleep, OutsideLimit::kSleep},
+        {threads * cpu > kOneThreadComputes ? 0 : shares.other, OutsideLimit::kNone}};
     const auto* most =
         std::max_element(std::begin(parts), std::end(parts),
                          [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -327,6 +356,11 @@ class Judge {
         shares.wait_input += share;
       }
     }
+    // A wait for a socket with a time limit, as Python's, is one in poll().
+    if (Receives(unit)) {
+      left[Index(WaitCause::kNetwork)] += left[Index(WaitCause::kPoll)];
+      left[Index(WaitCause::kPoll)] = 0;
+    }
     shares.network = std::max(0.0, left[Index(WaitCause::kNetwork)]) / lifetime;
     double other = left[Index(WaitCause::kChild)];
     for (const WaitCause cause :
@@ -341,6 +375,13 @@ class Judge {
     }
     shares.other = other;
     return shares;
+  }
+
+  // Whether bytes came to the unit's processes from sockets.
+  bool Receives(const OutsideUnit& unit) const {
+    const std::vector<int64_t>& pids = out_->kinds[unit.kind].pids;
+    return std::any_of(pids.begin(), pids.end(),
+                       [&](int64_t pid) { return receivers_.contains(pid); });
   }
 
   double StallSeconds(const Totals& totals) const {
@@ -394,6 +435,7 @@ class Judge {
   Outside* out_;
   size_t consumer_ = 0;
   std::vector<size_t> unit_of_;  // by group
+  std::set<int64_t> receivers_;  // processes that sockets brought bytes to
 };
 
 // Slices in which the consumer exchanges with others: a program that loads its libraries, or ends,
@@ -737,7 +779,7 @@ void AddFindings(Judge& judge, const Slices& slices, const std::vector<size_t>& 
   for (const auto& [each, count] : wins) {
     const double share = static_cast<double>(count) / static_cast<double>(kOutsideDraws);
     const bool unsure = (each == OutsideLimit::kConsumer && MayUnpickle(*out)) ||
-                        each == OutsideLimit::kInterpreter;
+                        each == OutsideLimit::kInterpreter || each == OutsideLimit::kLock;
     double likely = std::min(most, unsure ? kMayUnpickle : 1);
     if (each == OutsideLimit::kSleep && OthersCompute(*out)) likely = std::min(likely, kIdleTimer);
     const bool loading = each != OutsideLimit::kConsumer && each != OutsideLimit::kAlone;
@@ -838,6 +880,12 @@ Outside LookFromOutside(const RunView& run) {
     out.withheld = lost_text + ": what is left does not stand for the whole";
   } else if (out.knowledge == OutsideKnowledge::kNothing) {
     out.withheld = "no thread was seen: nothing is known of where its time went";
+  } else if (slices.seen_s < kMostlySeen * seconds) {
+    out.withheld = fmt::format(
+        "threads were watched for {:.1f} of {:.1f} s: that says nothing of the rest; --level 3 "
+        "keeps "
+        "watching (see probes)",
+        slices.seen_s, seconds);
   } else if (consumer_stopped) {
     out.withheld = StoppedText(out, stopped);
   } else if (static_cast<double>(run.run.duration_ns) < kOutsideShortestNs) {

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/thresholds.h"
+
 namespace headrace::analysis {
 namespace {
 
@@ -16,12 +18,11 @@ class Builder {
 
   Slices Build() {
     FindKinds();
-    const bool sampled = !run_.Has("off_cpu_ns") && run_.Has("sampled_off_cpu_ns");
-    const std::string blocked = sampled ? "sampled_off_cpu_ns" : "off_cpu_ns";
+    const bool kernel = IsByKernel();
+    const bool sampled = !kernel && run_.Has("sampled_off_cpu_ns");
+    const std::string blocked = sampled ? "sampled_off_cpu_ns" : kernel ? "off_cpu_ns" : "";
     // Without the off-CPU program the scheduler's own account stands in for it.
-    const std::string prefix = run_.Has("off_cpu_ns") || run_.Has("on_cpu_ns") ? ""
-                               : sampled                                       ? "sampled_"
-                                                                               : "thread_";
+    const std::string prefix = kernel ? "" : sampled ? "sampled_" : "thread_";
     const std::string on_cpu = prefix + "on_cpu_ns", runnable = prefix + "runnable_ns";
     std::set<int64_t> slices;
     for (const CourseRow& row : run_.course) slices.insert(row.slice);
@@ -53,7 +54,7 @@ class Builder {
     std::map<std::tuple<int64_t, size_t, size_t>, size_t> edges;  // waker or -1, wakee, cause
     for (const CourseRow& row : run_.course) {
       const bool is_count = row.metric == "wakeups_count", is_wait = row.metric == "wakeup_wait_ns";
-      if (!is_count && !is_wait) continue;
+      if ((!is_count && !is_wait) || blocked.empty()) continue;
       const auto wakee = GroupOf(row.process_id, row.thread);
       if (!wakee) continue;
       const std::optional<size_t> waker = WakerOf(row.subject);
@@ -80,10 +81,9 @@ class Builder {
     if (waits) result.waits.resize(slices.size());
     for (auto& slice : result.waits) slice.resize(result.num_edges);
     // The off-CPU program tells times on the CPU too; what never waited has no waits to show.
-    const bool kernel = run_.Has("on_cpu_ns");
     if (!result.num_groups) {
       seen_->knowledge = OutsideKnowledge::kNothing;
-    } else if (kernel && (waits || !counts)) {
+    } else if (kernel && run_.Has("on_cpu_ns") && (waits || !counts)) {
       seen_->knowledge =
           waits || !HasThreadWaits(result) ? OutsideKnowledge::kWakers : OutsideKnowledge::kCauses;
     } else if (causes) {
@@ -95,6 +95,20 @@ class Builder {
   }
 
  private:
+  // Whether the off-CPU program tells the threads' times: not where it was given up early and
+  // something else told them to the end. What it saw, a program that loads its libraries, is not
+  // like the rest.
+  bool IsByKernel() const {
+    if (!run_.Has("off_cpu_ns") && !run_.Has("on_cpu_ns")) return false;
+    const auto seen_ns = [&](const char* metric) {
+      const auto seen = run_.course_seen_ns.find(metric);
+      return seen == run_.course_seen_ns.end() ? 0.0 : static_cast<double>(seen->second);
+    };
+    const double kernel_ns = seen_ns("on_cpu_ns");
+    const double other_ns = std::max(seen_ns("sampled_on_cpu_ns"), seen_ns("thread_on_cpu_ns"));
+    return kernel_ns <= 0 || kernel_ns >= kMostlySeen * other_ns;
+  }
+
   static bool HasThreadWaits(const Slices& slices) {
     for (const auto& slice : slices.times) {
       for (const ThreadTimes& time : slice) {

@@ -217,8 +217,14 @@ std::string Advice(const RunView& run, const Outside& seen) {
       return text;
     }
     case OutsideLimit::kAlone:
-      return torch ? "num_workers 0 -> 1 or more, so that loading runs beside the step"
-                   : "load ahead in another thread or process while this one computes";
+      return torch ? "num_workers 0 -> 1 or more, so that loading runs beside the step: one worker "
+                     "brings at most 2 times the rate"
+             : seen.kinds[unit.kind].name.starts_with("python")
+                 ? "load ahead in another process (multiprocessing) while this one computes: one "
+                   "brings at most 2 times the rate"
+                 : "load ahead in another thread while this one computes: one brings at most 2 "
+                   "times "
+                   "the rate";
     case OutsideLimit::kNone:
       break;
   }
@@ -330,7 +336,10 @@ std::string LimitLine(const Outside& seen) {
                        Pids(seen, unit));
   }
   std::string text = "undecided: " + named(first);
-  if (seen.findings.size() > 1) text += " or " + named(seen.findings[1]);
+  constexpr double kWorthSaying = 0.1;
+  if (seen.findings.size() > 1 && seen.findings[1].probability >= kWorthSaying) {
+    text += " or " + named(seen.findings[1]);
+  }
   return text;
 }
 
@@ -406,8 +415,10 @@ void AddOutsideFacts(const RunView& run, const Outside& seen, Section* section) 
       {"limit.pids", Pids(seen, seen.units[seen.culprit])},
       {"limit.probability",
        Quantity::Of(first.probability, headrace::Unit::kRatio, Source::kEstimate)}};
-  if (seen.decided) {
+  if (seen.decided || first.limit == OutsideLimit::kAlone) {
     section->facts.push_back({"advice", Advice(run, seen)});
+  }
+  if (seen.decided) {
     if (const auto gain = MostGain(seen)) {
       section->facts.push_back(
           {"predicted.most_gain_ratio",
@@ -443,6 +454,9 @@ void AddOutsidePage(const RunView& run, const Outside& seen, FirstPage* page) {
                                                  ConsumerWord(seen), *gain)});
     }
   } else {
+    if (seen.findings[0].limit == OutsideLimit::kAlone) {
+      page->lines.push_back({"fix", Advice(run, seen)});
+    }
     page->lines.push_back({"check", seen.measure});
   }
   page->lines.push_back({"basis", "seen from outside: " + Basis(seen)});

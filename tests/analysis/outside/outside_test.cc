@@ -139,6 +139,53 @@ TEST(Outside, NamesALockThatTheReadersHoldInTurn) {
   EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kLock);
 }
 
+// Four threads decode under one lock, and do a little outside of it.
+TEST(Outside, NamesALockBesideWhichALittleIsDone) {
+  OutsideRun run;
+  run.Process(1, 0, "columns");
+  run.OnCpu(1, "columns (main)", 0.07).Runnable(1, "columns (main)", 0.15);
+  run.Waits(1, "columns (main)", "lock", 0.78, "1/columns");
+  run.OnCpu(1, "columns", 1.13).Runnable(1, "columns", 0.2);
+  run.Waits(1, "columns", "lock", 2.6, "1/columns");
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kLock);
+  EXPECT_LE(seen.findings[0].probability, 0.9);
+}
+
+// Python asks a socket with a time limit by poll(). Who ended the wait is not of the program.
+TEST(Outside, AWaitForASocketInPollIsTheNetwork) {
+  OutsideRun run;
+  run.Process(1, 0, "python");
+  run.OnCpu(1, "python (main)", 0.05).Waits(1, "python (main)", "lock", 0.93, "1/python");
+  run.OnCpu(1, "python", 0.12).Blocked(1, "python", "poll", 1.79);
+  run.Waits(1, "python", "lock", 0.98, "1/python (main)");
+  EXPECT_EQ(LookFromOutside(run.view).findings[0].limit, OutsideLimit::kNone)
+      << "5 % of work are not what limits, and the rest is not known";
+  MeasurementRow& received = run.view.measurements.emplace_back();
+  received.metric = "socket_received_bytes";
+  received.process_id = received.pid = 1;
+  received.value = 1e6;
+  EXPECT_EQ(LookFromOutside(run.view).findings[0].limit, OutsideLimit::kNetwork);
+}
+
+// The off-CPU program was given up while libraries were loaded.
+TEST(Outside, APartThatWasWatchedDoesNotStandForTheRest) {
+  OutsideRun run;
+  run.Process(1, 0, "python", "python train.py").Process(2, 1, "pt_data_worker");
+  run.view.course.push_back({0, "on_cpu_ns", 1, "python (main)", "", "", 0.99e9});
+  run.view.course_seen_ns["on_cpu_ns"] = 1'000'000'000;
+  EXPECT_THAT(LookFromOutside(run.view).withheld, HasSubstr("watched for 1.0 of 10.0 s"));
+  for (int64_t slice = 0; slice < 10; ++slice) {
+    run.view.course.push_back({slice, "thread_on_cpu_ns", 1, "python (main)", "", "", 0.1e9});
+    run.view.course.push_back({slice, "thread_on_cpu_ns", 2, "pt_data_worker (main)", "", "", 1e9});
+  }
+  run.view.course_seen_ns["thread_on_cpu_ns"] = 10'000'000'000;
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.withheld, "");
+  EXPECT_EQ(seen.knowledge, OutsideKnowledge::kCpu);
+  EXPECT_NEAR(seen.groups[0].time.on_cpu_s, 1, 1e-6);
+}
+
 TEST(Outside, OneThreadForEverythingIsSaidSo) {
   OutsideRun run;
   run.Process(1, 0, "python", "python train.py");
@@ -214,6 +261,23 @@ TEST(Outside, NamesTheLockOfTheInterpreter) {
   EXPECT_NE(threads("reader", 1.2, 0.7).limit, OutsideLimit::kInterpreter) << "no Python";
   EXPECT_NE(threads("python3.11", 3.9, 0.7).limit, OutsideLimit::kInterpreter) << "full cores";
   EXPECT_NE(threads("python3.11", 1.2, 0.0).limit, OutsideLimit::kInterpreter) << "no timed waits";
+}
+
+// Three threads that parse and one that takes what they made, all in turn: whose turn it is, the
+// others wait until it is handed on, without a time limit.
+TEST(Outside, NamesTheLockOfTheInterpreterWhereNobodyIsBusy) {
+  const auto threads = [](double more) {
+    OutsideRun run(10, 1.0 + more);
+    run.Process(1, 0, "python");
+    run.OnCpu(1, "python (main)", 0.05).Runnable(1, "python (main)", 0.35);
+    run.Waits(1, "python (main)", "lock", 0.59, "1/python");
+    run.OnCpu(1, "python", 0.96 + more).Runnable(1, "python", 0.03);
+    run.Waits(1, "python", "lock", 2.93 - more, "1/python (main)");
+    return LookFromOutside(run.view).findings[0];
+  };
+  EXPECT_EQ(threads(0).limit, OutsideLimit::kInterpreter);
+  EXPECT_LE(threads(0).probability, 0.9);
+  EXPECT_NE(threads(0.8).limit, OutsideLimit::kInterpreter) << "they compute at once";
 }
 
 // A consumer whose step sleeps looks like a launcher, but for the waits of its workers that it
