@@ -210,8 +210,9 @@ std::string ChangeWords(const RunView& run, const Allocation& plan) {
   const bool own = run.run.pipeline_path.empty();
   const int ranks = own ? RanksOf(run) : 1;
   const Workers workers = own ? WorkersOf(run, plan) : Workers();
+  const HostRow* cores = own ? run.FindHost("host_cores") : nullptr;
   for (const Change& change : plan.changes) {
-    std::string knob = change.knob;
+    std::string knob = change.knob, also;
     int from = change.from, to = change.to;
     const size_t dot = knob.rfind('.');
     const std::string what = dot == std::string::npos ? "" : knob.substr(dot + 1);
@@ -219,6 +220,9 @@ std::string ChangeWords(const RunView& run, const Allocation& plan) {
     if (known != nullptr && what == "parallelism") {
       const std::string stage = knob.substr(0, dot);
       knob = known->setting;
+      if (known->pool != nullptr && cores != nullptr && to > cores->last_value.value_or(to)) {
+        also = fmt::format(" with {}={}", known->pool, to);
+      }
       if (known->before != nullptr) {
         knob = fmt::format("{} {}", stage.substr(std::string_view(known->before).size()), knob);
       }
@@ -246,7 +250,7 @@ std::string ChangeWords(const RunView& run, const Allocation& plan) {
       knob = knob.substr(0, dot) + " " + (what == "parallelism" ? "threads" : what);
     }
     if (from == to) continue;
-    text += fmt::format("{}{} {} -> {}", text.empty() ? "" : ", ", knob, from, to);
+    text += fmt::format("{}{} {} -> {}{}", text.empty() ? "" : ", ", knob, from, to, also);
   }
   if (ranks > 1 && !text.empty()) text += fmt::format(" in each of {} ranks", ranks);
   return text;

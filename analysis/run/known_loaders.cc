@@ -16,7 +16,8 @@ constexpr KnownLoader kKnownLoaders[] = {
     {"ProcessPoolExecutor", "ProcessPoolExecutor max_workers", "process", "processes"},
     {"ThreadPoolExecutor", "ThreadPoolExecutor max_workers", "thread", "threads"},
     {"tf.data*", "num_parallel_calls", "parallel call", "parallel calls",
-     "num_parallel_calls={} and prefetch(tf.data.AUTOTUNE)", nullptr, "prefetch"},
+     "num_parallel_calls={} and prefetch(tf.data.AUTOTUNE)", nullptr,
+     "options.threading.private_threadpool_size", "prefetch"},
     {"ray.data *", "concurrency", "process", "processes", nullptr, "ray.data "},
 };
 constexpr KnownLoader kAnyStage = {"", "", "thread", "threads"};

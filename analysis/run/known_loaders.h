@@ -18,6 +18,8 @@ struct KnownLoader {
   // What the names of its stages begin with, where the setting is one of each: it is called by the
   // rest, "MapBatches(Decode) concurrency".
   const char* before = nullptr;
+  // Its units share a pool of as many threads as there are cores, unless this says otherwise.
+  const char* pool = nullptr;
   const char* queue = nullptr;  // what sets the size of its queue; null: its stage says so
 };
 
