@@ -113,7 +113,10 @@ bool FleetStore::Add(const std::string& instance, const Shipment& shipment, int6
   update.Bind(run).Bind(offset).Bind(shipment.is_last).Run();
   if (is_new) Append(run, shipment);
   // Also when it comes again: an earlier dispatcher may have died before it was said here.
-  if (shipment.is_last) runs_.FinishRun(run, RunState::kComplete);
+  if (shipment.is_last) {
+    runs_.FinishRun(run, RunState::kComplete);
+    offsets_.erase(run);
+  }
   transaction.Commit();
   const int64_t now_ns = shipment.interval.start_ns + shipment.interval.duration_ns;
   if (is_new && now_ns / kRollupEveryNs > end_ns / kRollupEveryNs) runs_.Rollup(run, now_ns);

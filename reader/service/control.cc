@@ -212,7 +212,10 @@ std::vector<ControlServer::Event> ControlServer::Wait(int timeout_ms) {
 void ControlServer::Send(uint64_t peer, const Message& message) {
   const auto found = peers_.find(peer);
   if (found == peers_.end()) return;
-  found->second.connection->Send(message);
+  ControlConnection& connection = *found->second.connection;
+  connection.Send(message);
+  // What it had said when it read nothing no poll shows.
+  if (connection.has_more() && connection.unsent_bytes() <= kMostUnheard) unheard_.push_back(peer);
   Poll(peer, &found->second);
 }
 

@@ -102,7 +102,7 @@ class ControlServer {
   int polled_ = -1;  // the peers' connections, by epoll
   std::unique_ptr<GuardedListener> guarded_;
   std::map<uint64_t, Peer> peers_;
-  std::vector<uint64_t> unheard_;  // peers that have said more than a turn hears, ascending
+  std::vector<uint64_t> unheard_;  // peers that have said more than a turn hears; some twice
   uint64_t last_peer_ = 0;
   int64_t accept_ns_ = 0;  // not before
 };

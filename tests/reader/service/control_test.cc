@@ -214,6 +214,30 @@ TEST_F(ServiceControl, WhoeverAsksAndDoesNotReadIsHeardNoMoreUntilHeDoes) {
   EXPECT_TRUE(is_gone);
 }
 
+// Also where that it has read them shows while it is sent more: no poll tells of what came before.
+TEST_F(ServiceControl, WhatWasSaidBeforeIsHeardOnceTheAnswersAreRead) {
+  ControlServer server(path());
+  auto asking = ControlConnection::Connect(path());
+  constexpr size_t kQuestions = 100, kAnswerBytes = 2 << 20;
+  for (size_t i = 0; i < kQuestions; ++i) asking->Send(Command{"status", ""});
+  const ControlServer::Event first = Next(&server);
+  size_t heard = first.messages.size();
+  ASSERT_LT(heard, kQuestions);
+  server.Send(first.peer, Answer{0, std::string(kAnswerBytes, 'a')});
+  for (int turn = 0; turn < 3; ++turn)
+    for (const auto& event : server.Wait(0)) EXPECT_TRUE(event.messages.empty());
+  bool has_read = false;
+  for (int turn = 0; turn < 100'000 && !has_read; ++turn) {
+    server.Send(first.peer, Bye{});
+    for (const Message& message : asking->Receive(0))
+      has_read |= std::holds_alternative<Answer>(message);
+  }
+  ASSERT_TRUE(has_read);
+  for (size_t more = 1; heard < kQuestions && more > 0; heard += more)
+    more = Next(&server).messages.size();
+  EXPECT_EQ(heard, kQuestions);
+}
+
 // Who cannot be let in keeps the listening socket readable.
 TEST_F(ServiceControl, WaitsWhileThereAreNoDescriptorsAndThenGoesOn) {
   ControlServer server(path());
