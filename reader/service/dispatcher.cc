@@ -79,6 +79,7 @@ void Dispatcher::On(uint64_t peer, const Join& join, int64_t now_ns, Out* out) {
       TellStarted(join.rank, out);
       // Rows that it admitted and could not report before its connection ended.
       board_->Admitted(job_.members().at(join.rank).ledger.Settled(board_->first_epoch()), now_ns);
+      job_.ForgetStates();
       if (is_ended_) out->push_back({peer, Ended{job_.term()}});
       EndIfComplete(out);
       return Serve(now_ns, out);
@@ -115,6 +116,7 @@ void Dispatcher::BeginTerm(Out* out) {
     job_.Disband();
     return;
   }
+  job_.ForgetStates();
   failures_ = 0;
   term_ns_ = 0;
   term_left_rows_ = board_->left_rows();

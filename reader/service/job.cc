@@ -64,6 +64,10 @@ std::vector<uint64_t> Job::BeginGeneration(uint64_t generation) {
 
 void Job::Disband() { Dissolve(); }
 
+void Job::ForgetStates() {
+  for (auto& [rank, member] : members_) member.ledger = empty_;
+}
+
 std::vector<uint64_t> Job::Heard(Term term) {
   if (term >= kNoSuchTerm) return {};
   floor_ = std::max(floor_, term);

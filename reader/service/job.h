@@ -36,7 +36,7 @@ class Job {
     uint64_t instance = 0, number = 0, checkpoint = 0;
     bool is_fresh = false;
     std::string address, host;
-    DeliveryLedger ledger;
+    DeliveryLedger ledger;  // as it joined, until ForgetStates
   };
   enum class Outcome {
     kIgnored,     // overtaken by a later Join of the same process
@@ -74,6 +74,9 @@ class Job {
   // What the members have, together. Throws Error kUsage where two have the same row: their states
   // are of different moments.
   DeliveryLedger Union() const;
+  // Of members that whoever keeps the term's rows has taken over: many ranges of rows, of which
+  // only a Join brings the next.
+  void ForgetStates();
   // No group of these members can begin: their states contradict each other.
   void Disband();
   // A worker has heard of this term. If it is later than one that runs, that is over: the result

@@ -2,7 +2,10 @@
 // this one. They make no batch: a worker says for whom a split is as soon as it has it, and the
 // rank reports it admitted.
 //
-//   dispatcher_bench [WORKERS [RANKS [SPLITS]]]     default 1000 16 1000000
+//   dispatcher_bench [WORKERS [RANKS [SPLITS [UNITS]]]]     default 1000 16 1000000 1
+//
+// UNITS: of a split, a divisor of 1000; with more than one no rank has a split whole, and states
+// are lists of ranges.
 //
 // It prints splits handed out a second while all workers ask as fast as they can; how long an Ask
 // waits for its first Lease at half of that, or at 20,000 a second if that is less; the memory of
@@ -46,7 +49,7 @@ constexpr uint64_t kSplitRows = 1000;
 constexpr int64_t kReportNs = 50'000'000;  // as ranks do
 
 struct Size {
-  uint64_t workers = 1000, splits = 1'000'000;
+  uint64_t workers = 1000, splits = 1'000'000, units = 1;
   uint32_t ranks = 16;
 };
 
@@ -54,10 +57,11 @@ constexpr const char* kDispatcher = "--dispatcher";
 
 pid_t StartDispatcher(const std::string& folder, const Size& size) {
   const std::string ranks = std::to_string(size.ranks), splits = std::to_string(size.splits);
+  const std::string units = std::to_string(size.units);
   const pid_t child = fork();
   if (child != 0) return child;
   execl("/proc/self/exe", "dispatcher_bench", kDispatcher, folder.c_str(), ranks.c_str(),
-        splits.c_str(), nullptr);
+        splits.c_str(), units.c_str(), nullptr);
   _exit(1);
 }
 
@@ -71,8 +75,7 @@ int RunDispatcher(const std::string& folder, const Size& size) {
     job.job.first_term = static_cast<Term>(
         duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count());
     job.board.ranks = size.ranks;
-    job.board.unit_rows = kSplitRows;
-    job.batch_rows = kSplitRows;
+    job.board.unit_rows = job.batch_rows = kSplitRows / size.units;
     DispatcherProcessOptions options;
     options.pipeline = "the benchmark's";
     options.folder = folder;
@@ -99,10 +102,12 @@ CpuTime CpuTimeOf(pid_t pid) {
   return {on_ns / 1e9, waited_ns / 1e9};
 }
 
-double ResidentMiB(pid_t pid) {
+// VmHWM: at most; VmRSS: now.
+double ResidentMiB(pid_t pid, const std::string& which) {
   std::ifstream status(fmt::format("/proc/{}/status", pid));
   for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmHWM:")) return std::strtod(line.c_str() + 6, nullptr) / 1024;
+    if (line.starts_with(which + ":"))
+      return std::strtod(line.c_str() + which.size() + 1, nullptr) / 1024;
   return -1;
 }
 
@@ -236,7 +241,12 @@ class Load {
     while (!holds_) {
       const auto taken = worker.Take();
       if (!taken) break;
-      Admit(taken->lease, worker.Place(taken->local, 0, kSplitRows));
+      const uint64_t unit_rows = kSplitRows / size_.units;
+      for (const RowRange& range : taken->lease.wanted) {
+        for (uint64_t at = range.first; at < range.first + range.count; at += unit_rows)
+          Admit(taken->lease, {at, unit_rows},
+                worker.Place(taken->local, at % kSplitRows / unit_rows, unit_rows));
+      }
     }
     if (holds_)
       while (const auto taken = worker.Take()) member->held.push_back(taken->lease);
@@ -253,14 +263,13 @@ class Load {
     }
   }
 
-  void Admit(const Lease& lease, const std::optional<Worker::Route>& route) {
+  void Admit(const Lease& lease, const RowRange& unit, const std::optional<Worker::Route>& route) {
     if (!route) return;
-    std::vector<RowSpan> rows;
-    for (const RowRange& range : lease.wanted)
-      rows.push_back({lease.epoch, lease.split, range.first, range.count, range.count});
+    const std::vector<RowSpan> rows = {
+        {lease.epoch, lease.split, unit.first, unit.count, unit.count}};
     Client& client = *ranks_[route->rank].client;
     if (client.Admit(route->term, rows) == Client::Admission::kNew)
-      client.Delivered(rows, kSplitRows);
+      client.Delivered(rows, unit.count);
   }
 
   const std::string folder_;
@@ -326,7 +335,7 @@ void Measure(const std::string& folder, const Size& size) {
   const int64_t lost = MonotonicNs();
   while (load.lost_left() > 0 && SecondsSince(lost) < 60) load.Turn();
   Judge("a tenth of the workers lost: all leased again", SecondsSince(lost), "s", 1, false);
-  Judge("the dispatcher's memory, at most", ResidentMiB(dispatcher), "MiB", 200, false);
+  Judge("the dispatcher's memory, at most", ResidentMiB(dispatcher, "VmHWM"), "MiB", 200, false);
 
   kill(dispatcher, SIGKILL);
   waitpid(dispatcher, nullptr, 0);
@@ -335,7 +344,9 @@ void Measure(const std::string& folder, const Size& size) {
   dispatcher = StartDispatcher(folder, size);
   load.Drive(1);
   Judge("killed; a new dispatcher hands out after", SecondsSince(killed), "s", 2, false);
-  Judge("the new dispatcher's memory, at most", ResidentMiB(dispatcher), "MiB", 200, false);
+  Judge("the new dispatcher's memory, at most", ResidentMiB(dispatcher, "VmHWM"), "MiB", 200,
+        false);
+  fmt::print("  and once all ranks have joined {:.0f} MiB\n", ResidentMiB(dispatcher, "VmRSS"));
   kill(dispatcher, SIGKILL);
   waitpid(dispatcher, nullptr, 0);
 }
@@ -348,18 +359,26 @@ int main(int argc, char** argv) {
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
-  if (argc == 5 && std::strcmp(argv[1], kDispatcher) == 0) {
+  if (argc == 6 && std::strcmp(argv[1], kDispatcher) == 0) {
     size.ranks = static_cast<uint32_t>(std::strtoul(argv[3], nullptr, 10));
     size.splits = std::strtoull(argv[4], nullptr, 10);
+    size.units = std::strtoull(argv[5], nullptr, 10);
     return RunDispatcher(argv[2], size);
   }
   if (argc > 1) size.workers = std::strtoull(argv[1], nullptr, 10);
   if (argc > 2) size.ranks = static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10));
   if (argc > 3) size.splits = std::strtoull(argv[3], nullptr, 10);
+  if (argc > 4) size.units = std::strtoull(argv[4], nullptr, 10);
+  if (size.units == 0 || kSplitRows % size.units != 0) {
+    fmt::print(stderr, "dispatcher_bench: {} units do not divide {} rows\n", size.units,
+               kSplitRows);
+    return 2;
+  }
   const std::string folder =
       (std::filesystem::temp_directory_path() / fmt::format("hrd{}", getpid())).string();
   std::filesystem::create_directory(folder);
-  fmt::print("{} workers, {} ranks, {} splits\n", size.workers, size.ranks, size.splits);
+  fmt::print("{} workers, {} ranks, {} splits of {} units\n", size.workers, size.ranks, size.splits,
+             size.units);
   int result = 0;
   try {
     Measure(folder, size);
