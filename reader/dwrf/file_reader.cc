@@ -246,20 +246,15 @@ class StripeBuilder {
   // Keys and streams are sorted, so that one pass finds all.
   void CheckInMap(uint32_t map, const std::vector<FlatKey>& keys) const {
     const uint32_t value = tail_.schema.node(map).children[1];
-    const auto place = [](uint32_t node, uint32_t sequence, StreamKind kind) {
-      return std::tuple(node, sequence, kind);
-    };
     const auto& streams = stripe_->lookup;
     auto stream =
         std::lower_bound(streams.begin(), streams.end(), value,
                          [](const Stripe::StreamKey& a, uint32_t node) { return a.node < node; });
     for (const FlatKey& key : keys) {
-      const auto wanted = place(value, key.sequence, StreamKind::kInMap);
-      while (stream != streams.end() &&
-             place(stream->node, stream->sequence, stream->kind) < wanted)
-        ++stream;
-      if (stream != streams.end() && place(stream->node, stream->sequence, stream->kind) == wanted)
-        continue;
+      const auto wanted = std::tuple(value, key.sequence, StreamKind::kInMap);
+      const auto place = [&] { return std::tuple(stream->node, stream->sequence, stream->kind); };
+      while (stream != streams.end() && place() < wanted) ++stream;
+      if (stream != streams.end() && place() == wanted) continue;
       throw Bad(footer_offset(), fmt::format("key {} of map {} has no IN_MAP stream",
                                              key.key.ToString(), tail_.schema.Path(map)));
     }

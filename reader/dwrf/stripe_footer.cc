@@ -183,10 +183,12 @@ StripeFooterReader::Item StripeFooterReader::Next() {
   while (item == Item::kEnd && fields.Next()) {
     if (fields.Is(1, FieldReader::kBytes)) {
       item = Item::kStream;
-      is_sound = ParseStream(fields.Bytes(), &(stream_ = {}));
+      stream_ = {};
+      is_sound = ParseStream(fields.Bytes(), &stream_);
     } else if (fields.Is(2, FieldReader::kBytes)) {
       item = Item::kEncoding;
-      is_sound = ParseEncoding(fields.Bytes(), &(encoding_ = {}));
+      encoding_ = {};
+      is_sound = ParseEncoding(fields.Bytes(), &encoding_);
     } else if (fields.Is(3, FieldReader::kBytes)) {
       item = Item::kEncryptionGroup;
       group_ = fields.Bytes();
