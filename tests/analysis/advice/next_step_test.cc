@@ -36,6 +36,43 @@ TEST(NextStep, AClearGainIsAdvised) {
   EXPECT_THAT(next.command, HasSubstr(" apply 1"));
 }
 
+// What the import hook of the Python package sees is called as its users write it.
+TEST(ChangeWords, SettingsOfPythonsLoaders) {
+  RunView run;
+  HostRow cores;
+  cores.metric = "host_cores";
+  cores.last_value = 4;
+  run.hosts.push_back(cores);
+  QueueRow ahead;
+  ahead.producer_stage = "tf.data prefetch";
+  run.queues.push_back(ahead);
+  const struct {
+    const char* knob;
+    int from, to;
+    const char* expected;
+  } kCases[] = {
+      {"Pool.parallelism", 2, 4, "Pool processes 2 -> 4"},
+      {"tf.data map.parallelism", 2, 4, "num_parallel_calls 2 -> 4"},
+      {"tf.data map.parallelism", 2, 8,
+       "num_parallel_calls 2 -> 8 with options.threading.private_threadpool_size=8"},
+      {"tf.data.parallelism", 0, 2, "num_parallel_calls=2 and prefetch(tf.data.AUTOTUNE)"},
+      {"tf.data prefetch.queue", 2, 8, "prefetch 2 -> 8"},
+      {"tf.data map.queue", 4, 32, ""},  // no queue of it was seen
+      {"ray.data MapBatches(Decode).parallelism", 1, 3, "MapBatches(Decode) concurrency 1 -> 3"},
+      {"ray.database.parallelism", 1, 3, "ray.database threads 1 -> 3"},
+  };
+  for (const auto& one : kCases) {
+    SCOPED_TRACE(one.knob);
+    Allocation plan;
+    Change change;
+    change.knob = one.knob;
+    change.from = one.from;
+    change.to = one.to;
+    plan.changes.push_back(change);
+    EXPECT_EQ(ChangeWords(run, plan), one.expected);
+  }
+}
+
 // A run with the planned settings, of the same work, that brought nothing.
 TEST(NextStep, APlanThatFellShortBeforeIsNotAdvisedAgain) {
   RunView run = Fetching(0.002);
