@@ -281,7 +281,7 @@ class Pipeline:
             self.ahead.register(self.stages[-1])
 
     def tell(self, passed_ns, waited_ns, waiting_cpu_ns, others_cpu_ns):
-        """Tells the accounts what was done in `passed_ns`, in which the trainer waited for `waited_ns`, and other threads of the
+        """Records what was done in `passed_ns`, in which the trainer waited for `waited_ns`, and other threads of the
         process used so much CPU time, meanwhile and in all."""
         passed = [waited_ns if stage.own_thread else passed_ns for stage in self.stages]
         taken = [stage.take(ns) for stage, ns in zip(self.stages, passed)]
