@@ -49,7 +49,7 @@ test-web: build
 format-web:
 	@build/web-test/node_modules/.bin/prettier --print-width 100 --write 'dashboards/web/**/*.ts' 'tests/web/*.ts' 'tests/web/*.m*s'
 
-# Ten minutes of the reader's fuzzer; FUZZ_SECONDS=60 for less.
+# Ten minutes of the fuzzers, one after the other; FUZZ_SECONDS=60 for less.
 FUZZ_SECONDS ?= 600
 fuzz: setup
 	@sh scripts/fuzz.sh $(FUZZ_SECONDS)

@@ -1,5 +1,8 @@
 // Fuzzes the checkpoint's parser: any bytes are refused by an Error or read as a state that a
 // ledger takes or refuses. Inputs get a valid checksum first, so that they come past it.
+//
+// fuzz run: share=2 length=4096
+// fuzz sources: reader/pipeline/delivery/checkpoint.cc reader/pipeline/delivery/ledger.cc
 #include <xxhash.h>
 
 #include <cstdint>

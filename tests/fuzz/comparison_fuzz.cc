@@ -1,5 +1,16 @@
 // Fuzzes the reader of stored comparisons: any bytes are refused by an Error, or are a comparison
 // that is computed, printed and written again; what is written again reads as the same.
+//
+// fuzz run: share=2 length=16384
+// fuzz layers: base
+// fuzz libs: Boost::headers fmt::fmt nlohmann_json::nlohmann_json
+// fuzz sources: analysis/thresholds.cc analysis/comparison/comparison.cc analysis/run/figure.cc
+// fuzz sources: analysis/statistics/distributions.cc analysis/statistics/paired.cc
+// fuzz sources: analysis/statistics/sequential.cc analysis/statistics/statistics.cc
+// fuzz sources: dashboards/comparison.cc dashboards/comparison_json.cc
+// fuzz sources: dashboards/render/first_page_text.cc dashboards/render/json.cc
+// fuzz sources: dashboards/json_number.cc dashboards/render/safe_text.cc
+// fuzz sources: dashboards/render/table_layout.cc dashboards/render/text.cc
 #include <cstdint>
 #include <string>
 

@@ -1,5 +1,10 @@
 // Fuzzes the parser of the configuration file: any bytes are options with their lines, or an Error
 // with code 2 on one line that names the file.
+//
+// fuzz run: share=1 length=4096
+// fuzz layers: base
+// fuzz libs: fmt::fmt tomlplusplus::tomlplusplus
+// fuzz sources: cli/configuration.cc cli/environment.cc
 #include <cstdint>
 #include <string>
 

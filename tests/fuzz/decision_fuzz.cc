@@ -1,5 +1,10 @@
 // Fuzzes what is read of stored decisions: whatever their detail and their columns hold, the text
 // is printable lines, and a detail that is called whole can be handed on as JSON.
+//
+// fuzz run: share=1 length=16384
+// fuzz layers: base
+// fuzz libs: fmt::fmt nlohmann_json::nlohmann_json
+// fuzz sources: experiments/decision_text.cc experiments/json_fault.cc
 #include <cstdint>
 #include <cstring>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,7 @@
 // Fuzzes the reader: any bytes, opened as a DWRF file, must be read or refused with Error kBadData
 // or kResources; and what is read must not depend on batch sizes or on seeking.
+//
+// fuzz run: share=10 length=65536 corpus=reader
 #include <cstdint>
 #include <cstdlib>
 #include <string>

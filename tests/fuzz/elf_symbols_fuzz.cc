@@ -1,6 +1,13 @@
 // Fuzzes what the stack sampler reads of files it does not trust. The last byte chooses: ELF
 // symbols and unwind tables (most values), the text of maps, perf maps and kernel symbols, perf
 // records, the text of py-spy.
+//
+// fuzz run: share=4 length=65536
+// fuzz layers: base
+// fuzz libs: fmt::fmt
+// fuzz sources: probes/stack/byte_source.cc probes/stack/elf_image.cc probes/stack/perf_ring.cc
+// fuzz sources: probes/stack/process_maps.cc probes/stack/py_spy_text.cc
+// fuzz sources: probes/stack/symbol_list.cc probes/stack/unwind.cc probes/host.cc
 #include <cstdint>
 #include <string>
 

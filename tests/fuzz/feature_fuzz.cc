@@ -2,6 +2,8 @@
 // decompressed, decoded and extracted; the batch must keep its promises, or an Error of the allowed
 // codes says why there is none. Decoded by groups of unique rows and expanded, or with ids left in
 // dictionaries and looked up, it must be the same.
+//
+// fuzz run: share=10 length=65536 corpus=reader
 #include <cstdint>
 #include <cstring>
 #include <optional>

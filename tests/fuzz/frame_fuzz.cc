@@ -1,6 +1,10 @@
 // Fuzzes the frames of a delivery: any bytes, read as the stream of a connection. The first byte
 // says whether magic, version and checksum are put right first, so that what lies behind them is
 // reached.
+//
+// fuzz run: share=2 length=16384 options=-len_control=0
+// fuzz sources: reader/pipeline/delivery/frame.cc reader/pipeline/delivery/frame_hash.cc
+// fuzz sources: reader/pipeline/delivery/frame_hash_avx2.cc
 #include <cstdint>
 #include <cstring>
 #include <span>

@@ -1,6 +1,11 @@
 // Fuzzes what a stranger can say where a job's processes meet over a network: any bytes, to a
 // listener with and without TLS and to a caller. They are never let in, and end in an Error or wait
 // for more.
+//
+// fuzz run: share=1 length=1024
+// fuzz sources: reader/pipeline/delivery/handshake.cc reader/pipeline/delivery/channel.cc
+// fuzz sources: reader/pipeline/delivery/tls.cc reader/pipeline/delivery/token.cc
+// fuzz sources: reader/pipeline/delivery/tcp_socket.cc
 #include <sys/socket.h>
 #include <unistd.h>
 

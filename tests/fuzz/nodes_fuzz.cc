@@ -1,5 +1,10 @@
 // Fuzzes the parser of nodes files: any bytes are a file of plausible figures, or an Error with
 // code 5 on one line.
+//
+// fuzz run: share=2 length=4096
+// fuzz layers: base
+// fuzz libs: fmt::fmt tomlplusplus::tomlplusplus
+// fuzz sources: analysis/fleet/nodes.cc
 #include <cmath>
 #include <cstdint>
 #include <string_view>

@@ -1,5 +1,10 @@
 // Fuzzes the parser of plan files: any bytes are settings and perhaps a prediction, or an Error
 // with code 5 on one line that names the file.
+//
+// fuzz run: share=1 length=16384
+// fuzz layers: base
+// fuzz libs: fmt::fmt nlohmann_json::nlohmann_json
+// fuzz sources: experiments/plan_file.cc experiments/json_fault.cc
 #include <cmath>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,10 @@
 // Fuzzes what the server makes of an address, of headers and of a token's body: any bytes are
 // decoded or refused, what is decoded leaves no folder, and no foreign name is ever let in.
+//
+// fuzz run: share=1 length=4096
+// fuzz layers: base
+// fuzz libs: fmt::fmt nlohmann_json::nlohmann_json
+// fuzz sources: dashboards/serve/http_message.cc dashboards/serve/access.cc
 #include <cstdint>
 #include <string>
 

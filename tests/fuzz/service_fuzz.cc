@@ -1,6 +1,12 @@
 // Fuzzes the service's messages: any bytes are refused by an Error or read as a message that has
 // one form, which a dispatcher, a worker and a client in the midst of a job take without harm.
 // Inputs get a valid header first, so that they come past it.
+//
+// fuzz run: share=2 length=4096
+// fuzz sources: reader/pipeline/delivery/checkpoint.cc reader/pipeline/delivery/ledger.cc
+// fuzz sources: reader/service/message.cc reader/service/split_board.cc reader/service/job.cc
+// fuzz sources: reader/service/dispatcher.cc reader/service/unit_order.cc reader/service/client.cc
+// fuzz sources: reader/service/worker.cc
 #include <xxhash.h>
 
 #include <cstdint>

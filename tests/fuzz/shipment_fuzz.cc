@@ -2,6 +2,11 @@
 // shipment that has one form. Inputs get the version first, so that they come past it; then they
 // are bytes that change a real one. (What a fleet file does with such:
 // tests/collectors/shipment_test.cc.)
+//
+// fuzz run: share=1 length=4096
+// fuzz layers: base
+// fuzz libs: fmt::fmt
+// fuzz sources: collectors/shipment.cc
 #include <cstdint>
 #include <cstring>
 #include <string>

@@ -1,5 +1,10 @@
 // Fuzzes what `characterize` reads back from its folder, and of a table that was generated: any
 // bytes are refused, or are read as what is written and read again the same.
+//
+// fuzz run: share=1 length=16384
+// fuzz layers: base
+// fuzz libs: fmt::fmt nlohmann_json::nlohmann_json
+// fuzz sources: experiments/study_files.cc experiments/json_fault.cc
 #include <cstdint>
 #include <functional>
 #include <string>

@@ -1,0 +1,1 @@
+cp "$root/docs/examples/nodes.toml" .
