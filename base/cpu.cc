@@ -2,6 +2,9 @@
 
 #include <sched.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <cstdlib>
@@ -86,13 +89,23 @@ MemoryBudget ReadMemoryBudget(const std::string& root) {
   return budget;
 }
 
+#if defined(__x86_64__)
+// Clang's __builtin_cpu_supports does not know it.
+static bool HasLzcnt() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kExtended = 0x80000001, kLzcnt = 1U << 5;
+  return __get_cpuid(kExtended, &a, &b, &c, &d) != 0 && (c & kLzcnt) != 0;
+}
+#endif
+
 InstructionSet BestInstructionSet() {
   static const InstructionSet best = [] {
     InstructionSet set = InstructionSet::kScalar;
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
+        __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+        __builtin_cpu_supports("popcnt") && HasLzcnt())
       set = InstructionSet::kAvx2;
     if (set == InstructionSet::kAvx2 && __builtin_cpu_supports("avx512f") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
