@@ -279,9 +279,9 @@ std::optional<Accelerators> LookAtAccelerators(const RunView& run, const Trainer
 
 std::string MeasureOfDevices(const Accelerators& accelerators) {
   return fmt::format(
-      "the trainer's waits say input-bound, but {} busy {} of the time: record once with "
-      "torch.cuda.synchronize() at the end of each step, so that the GPU's work counts as the "
-      "step's",
+      "the trainer's waits say input-bound, but {} busy {} of the time: wait once for "
+      "the device at the end of each step (PyTorch: torch.cuda.synchronize()), so that the GPU's "
+      "work counts as the step's",
       accelerators.devices.size() == 1 ? "the GPU is" : "the GPUs are",
       FormatPercent(accelerators.mean.busy_ratio()));
 }

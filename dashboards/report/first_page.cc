@@ -200,8 +200,19 @@ void AddFixAndNext(const RunView& run, const Statements& statements, FirstPage* 
   }
   const analysis::NextStep next = analysis::NextStepOf(run, statements);
   const bool conditional = page->conditional && next.kind == analysis::NextKind::kChange;
+  // The model knows nothing of what the trainer's devices can take.
+  constexpr double kEndless = 1e9;
+  const double most =
+      statements.accelerators ? statements.accelerators->MostGain().value_or(kEndless) : kEndless;
   page->lines.push_back({"fix", next.text + (conditional ? ", if the load stays as it is" : "")});
   if (!next.command.empty()) page->lines.push_back({"", next.command, true});
+  if (statements.allocation->gain_interval.high > most - 1) {
+    page->lines.push_back(
+        {"next", fmt::format("the GPU will limit it, at {:.2g} times this rate at "
+                             "most",
+                             most)});
+    return;
+  }
   if (next.limited_then) {
     page->lines.push_back({"next", fmt::format("{} {} limit it", LimitWord(*next.limited_then),
                                                conditional ? "would" : "will")});

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -179,7 +180,8 @@ class Accelerator : public Probe {
     for (const int64_t pid : *device.pids) {
       if (!own_pids_.contains(pid)) {
         // In a container the driver may tell pids of the machine, also of the run's own processes.
-        const bool here = kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM;
+        const bool valid = pid > 0 && pid <= std::numeric_limits<pid_t>::max();
+        const bool here = valid && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
         (here ? others : unseen)++;
         continue;
       }
