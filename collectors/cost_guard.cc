@@ -5,8 +5,8 @@
 namespace headrace::collectors {
 namespace {
 
-// Long enough that a burst of switches, or a program that reads its libraries, is not taken for what
-// recording costs; far too much is seen earlier.
+// Long enough that a burst of switches, or a program that reads its libraries, is not taken for
+// what recording costs; far too much is seen earlier.
 constexpr int64_t kWindowNs = 6'000'000'000, kShortWindowNs = 2'000'000'000;
 constexpr double kFarTooMuch = 4 * kMostCost;
 

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/clock.h"
+#include "probes/helper_cpu.h"
 #include "probes/stack/stack_folder.h"
 #include "probes/stack/unwind.h"
 #include "tests/probes/stack/target.h"
@@ -106,8 +107,15 @@ TEST(Symboliser, FindsOwnFunctionsAndTheKernels) {
   Symboliser symboliser(host);
   symboliser.SetNow(MonotonicNs());
   symboliser.Look(getpid());
-  EXPECT_EQ(symboliser.Name(getpid(), reinterpret_cast<uintptr_t>(&FunctionToBeFound) + 2),
-            "FunctionToBeFound");
+  const int64_t before_ns = OnceCpuNs();
+  const auto name = [&] {
+    return symboliser.Name(getpid(), reinterpret_cast<uintptr_t>(&FunctionToBeFound) + 2);
+  };
+  EXPECT_EQ(name(), "FunctionToBeFound");
+  const int64_t once_ns = OnceCpuNs();
+  EXPECT_GT(once_ns, before_ns) << "the symbols of a file are read";
+  EXPECT_EQ(name(), "FunctionToBeFound");
+  EXPECT_EQ(OnceCpuNs(), once_ns) << "once";
   EXPECT_EQ(symboliser.Name(getpid(), 1), "[unknown]");
   EXPECT_TRUE(symboliser.KernelName(1).starts_with("[kernel]"));
   EXPECT_EQ(symboliser.Name(999'999'999, 4096), "[process not seen alive]");
