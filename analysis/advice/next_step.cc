@@ -207,12 +207,14 @@ std::string CannotApply(const RunRow& run) {
 
 std::string ChangeWords(const RunView& run, const Allocation& plan) {
   std::string text;
+  const char* pool = nullptr;
+  int pool_threads = 0;  // the most that any of its settings needs
   const bool own = run.run.pipeline_path.empty();
   const int ranks = own ? RanksOf(run) : 1;
   const Workers workers = own ? WorkersOf(run, plan) : Workers();
   const HostRow* cores = own ? run.FindHost("host_cores") : nullptr;
   for (const Change& change : plan.changes) {
-    std::string knob = change.knob, also;
+    std::string knob = change.knob;
     int from = change.from, to = change.to;
     const size_t dot = knob.rfind('.');
     const std::string what = dot == std::string::npos ? "" : knob.substr(dot + 1);
@@ -220,14 +222,16 @@ std::string ChangeWords(const RunView& run, const Allocation& plan) {
     if (known != nullptr && what == "parallelism") {
       const std::string stage = knob.substr(0, dot);
       knob = known->setting;
-      if (known->pool != nullptr && cores != nullptr && to > cores->last_value.value_or(to)) {
-        also = fmt::format(" with {}={}", known->pool, to);
-      }
       if (known->before != nullptr) {
         knob = fmt::format("{} {}", stage.substr(std::string_view(known->before).size()), knob);
       }
       from = EachRank(run, from);
       to = EachRank(run, to);
+      if (known->pool != nullptr && cores != nullptr && from != to &&
+          to > cores->last_value.value_or(to)) {
+        pool = known->pool;
+        pool_threads = std::max(pool_threads, to);
+      }
       if (from == 0 && known->first != nullptr) {
         text += fmt::format("{}{}", text.empty() ? "" : ", ",
                             fmt::format(fmt::runtime(known->first), to));
@@ -250,8 +254,9 @@ std::string ChangeWords(const RunView& run, const Allocation& plan) {
       knob = knob.substr(0, dot) + " " + (what == "parallelism" ? "threads" : what);
     }
     if (from == to) continue;
-    text += fmt::format("{}{} {} -> {}{}", text.empty() ? "" : ", ", knob, from, to, also);
+    text += fmt::format("{}{} {} -> {}", text.empty() ? "" : ", ", knob, from, to);
   }
+  if (pool != nullptr) text += fmt::format(" with {}={}", pool, pool_threads);
   if (ranks > 1 && !text.empty()) text += fmt::format(" in each of {} ranks", ranks);
   return text;
 }

@@ -7,6 +7,8 @@
 namespace headrace::analysis {
 namespace {
 
+constexpr const char* kTfDataPool = "options.threading.private_threadpool_size";
+
 // `loader` is a DataLoader without workers: more of it are processes.
 constexpr KnownLoader kKnownLoaders[] = {
     {"workers", "num_workers", "process", "processes"},
@@ -15,9 +17,10 @@ constexpr KnownLoader kKnownLoaders[] = {
     {"ThreadPool", "ThreadPool processes", "thread", "threads"},
     {"ProcessPoolExecutor", "ProcessPoolExecutor max_workers", "process", "processes"},
     {"ThreadPoolExecutor", "ThreadPoolExecutor max_workers", "thread", "threads"},
-    {"tf.data*", "num_parallel_calls", "parallel call", "parallel calls",
-     "num_parallel_calls={} and prefetch(tf.data.AUTOTUNE)", nullptr,
-     "options.threading.private_threadpool_size", "prefetch"},
+    {"tf.data", "num_parallel_calls", "parallel call", "parallel calls",
+     "num_parallel_calls={} and prefetch(tf.data.AUTOTUNE)", nullptr, kTfDataPool, "prefetch"},
+    {"tf.data *", "num_parallel_calls", "parallel call", "parallel calls", nullptr, "tf.data ",
+     kTfDataPool, "prefetch"},
     {"ray.data *", "concurrency", "process", "processes", nullptr, "ray.data "},
 };
 constexpr KnownLoader kAnyStage = {"", "", "thread", "threads"};

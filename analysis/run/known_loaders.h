@@ -8,7 +8,7 @@
 namespace headrace::analysis {
 
 struct KnownLoader {
-  const char* stage;      // as the accounts name it; "tf.data*": and whatever begins so
+  const char* stage;      // as the accounts name it; "tf.data *": and whatever begins so
   const char* setting;    // what sets its number of workers: "num_workers"
   const char* unit;       // what one is: "process"
   const char* unit_many;  // "processes"

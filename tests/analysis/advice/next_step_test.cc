@@ -36,13 +36,26 @@ TEST(NextStep, AClearGainIsAdvised) {
   EXPECT_THAT(next.command, HasSubstr(" apply 1"));
 }
 
-// What the import hook of the Python package sees is called as its users write it.
-TEST(ChangeWords, SettingsOfPythonsLoaders) {
+RunView OnCores(double count) {
   RunView run;
   HostRow cores;
   cores.metric = "host_cores";
-  cores.last_value = 4;
+  cores.last_value = count;
   run.hosts.push_back(cores);
+  return run;
+}
+
+Change ChangeOf(const char* knob, int from, int to) {
+  Change change;
+  change.knob = knob;
+  change.from = from;
+  change.to = to;
+  return change;
+}
+
+// What the import hook of the Python package sees is called as its users write it.
+TEST(ChangeWords, SettingsOfPythonsLoaders) {
+  RunView run = OnCores(4);
   QueueRow ahead;
   ahead.producer_stage = "tf.data prefetch";
   run.queues.push_back(ahead);
@@ -52,10 +65,15 @@ TEST(ChangeWords, SettingsOfPythonsLoaders) {
     const char* expected;
   } kCases[] = {
       {"Pool.parallelism", 2, 4, "Pool processes 2 -> 4"},
-      {"tf.data map.parallelism", 2, 4, "num_parallel_calls 2 -> 4"},
+      {"tf.data map.parallelism", 2, 4, "map num_parallel_calls 2 -> 4"},
       {"tf.data map.parallelism", 2, 8,
-       "num_parallel_calls 2 -> 8 with options.threading.private_threadpool_size=8"},
+       "map num_parallel_calls 2 -> 8 with options.threading.private_threadpool_size=8"},
       {"tf.data.parallelism", 0, 2, "num_parallel_calls=2 and prefetch(tf.data.AUTOTUNE)"},
+      {"tf.data.parallelism", 0, 8,
+       "num_parallel_calls=8 and prefetch(tf.data.AUTOTUNE) with "
+       "options.threading.private_threadpool_size=8"},
+      {"tf.data.parallelism", 1, 2, "num_parallel_calls 1 -> 2"},
+      {"tf.database.parallelism", 1, 2, "tf.database threads 1 -> 2"},
       {"tf.data prefetch.queue", 2, 8, "prefetch 2 -> 8"},
       {"tf.data map.queue", 4, 32, ""},  // no queue of it was seen
       {"ray.data MapBatches(Decode).parallelism", 1, 3, "MapBatches(Decode) concurrency 1 -> 3"},
@@ -64,13 +82,41 @@ TEST(ChangeWords, SettingsOfPythonsLoaders) {
   for (const auto& one : kCases) {
     SCOPED_TRACE(one.knob);
     Allocation plan;
-    Change change;
-    change.knob = one.knob;
-    change.from = one.from;
-    change.to = one.to;
-    plan.changes.push_back(change);
+    plan.changes.push_back(ChangeOf(one.knob, one.from, one.to));
     EXPECT_EQ(ChangeWords(run, plan), one.expected);
   }
+}
+
+// All of tf.data's calls share one pool, and several of its stages have the same setting.
+TEST(ChangeWords, OfSeveralStagesEachIsNamedAndThePoolOnce) {
+  RunView run = OnCores(4);
+  Allocation plan;
+  plan.changes = {ChangeOf("tf.data map.parallelism", 1, 8),
+                  ChangeOf("tf.data map 2.parallelism", 2, 6),
+                  ChangeOf("tf.data interleave.parallelism", 2, 2)};
+  EXPECT_EQ(ChangeWords(run, plan),
+            "map num_parallel_calls 1 -> 8, map 2 num_parallel_calls 2 -> 6 with "
+            "options.threading.private_threadpool_size=8");
+}
+
+// The plan is for all ranks together; each has a pool of its own, of as many threads as cores.
+TEST(ChangeWords, ThePoolOfARankIsForItsOwnCalls) {
+  RunView run = OnCores(16);
+  OperatorRow step;
+  step.stage = "trainer";
+  step.kind = "consumer";
+  run.operators.push_back(step);
+  StageRow trainers;
+  trainers.name = "trainer";
+  trainers.last_parallelism_count = 4;
+  run.stages.push_back(trainers);
+  Allocation plan;
+  plan.changes = {ChangeOf("tf.data map.parallelism", 8, 32)};
+  EXPECT_EQ(ChangeWords(run, plan), "map num_parallel_calls 2 -> 8 in each of 4 ranks");
+  plan.changes = {ChangeOf("tf.data map.parallelism", 8, 80)};
+  EXPECT_EQ(ChangeWords(run, plan),
+            "map num_parallel_calls 2 -> 20 with options.threading.private_threadpool_size=20 in "
+            "each of 4 ranks");
 }
 
 // A run with the planned settings, of the same work, that brought nothing.
