@@ -1,6 +1,7 @@
 """tf.data, Keras and Ray Data in programs that know nothing of headrace, over stand-ins: what is accounted for, as what, and
 that everything else stays as it was."""
 import ast
+import os
 import unittest
 
 import fake_frameworks
@@ -94,16 +95,21 @@ show((segments.mine().parallelism, segments.mine().queues["batches"]))
         threads, queue = got
         self.assertEqual((threads["tf.data map"], threads["tf.data prefetch"], threads["trainer"]), (3, 1, 1))
         self.assertGreaterEqual(queue["capacity"], 2)
-        threads, _ = self.plain("""
+        self.assertGreater(queue["gets"], 20)
+
+    def test_a_stage_has_no_more_threads_than_the_pool_of_its_calls(self):
+        for private, inter_op, expected in ((2, 0, 2), (None, 3, 3), (0, 3, 3), (2, 3, 2), (None, 0, min(5, len(os.sched_getaffinity(0))))):
+            with self.subTest(private=private, inter_op=inter_op):
+                threads, _ = self.plain("""
 import tensorflow.data as data
-data.Dataset.pool = 2
-for batch in data.Range(200).map(slow, num_parallel_calls=3).batch(4).prefetch(2): pass
+from tensorflow.python.framework import config
+data.Dataset.pool, config.inter_op = %s, %d
+for batch in data.Range(200).map(slow, num_parallel_calls=5).batch(4).prefetch(2): pass
 sys.path.insert(0, "%s")
 import segments
 show((segments.mine().parallelism, 0))
-""" % HERE)[0]
-        self.assertEqual(threads["tf.data map"], 2, "as many as the pool has")
-        self.assertGreater(queue["gets"], 20)
+""" % (private, inter_op, HERE))[0]
+                self.assertEqual(threads["tf.data map"], expected)
 
     def test_without_a_model_only_the_trainers_own_thread_is_seen(self):
         for dataset, expected in (("data.Range(80).map(slow).batch(4)", ["tf.data/fetch"]),
