@@ -22,9 +22,9 @@ constexpr uint64_t kOutsideSeed = 20261121;
 class Judge {
  public:
   Judge(const RunView& run, Outside* out) : run_(run), out_(out) {
-    for (const MeasurementRow& row : run.measurements) {
-      if (row.metric == "socket_received_bytes" && row.value.value_or(0) > 0) {
-        receivers_.insert(row.pid);
+    for (const auto& [process_id, ns] : run.receiving_ns) {
+      if (static_cast<double>(ns) > kReceives * static_cast<double>(run.run.duration_ns)) {
+        receivers_.insert(process_id);
       }
     }
   }
@@ -116,7 +116,7 @@ class Judge {
     // Waits whose end nobody saw may be waits for the other side or mere idleness of spare threads;
     // then the consumer's own time off the CPU is what there is to judge by.
     if (out_->knowledge < OutsideKnowledge::kCounts) wait_consumer = kHighStall;
-    if (SharesInterpreter(totals)) {
+    if (SharesInterpreter(totals) != Sharing::kNo) {
       const bool home = wait_consumer <= stall && out_->units[at].kind == out_->units[0].kind;
       if (home || wait_consumer > stall) return {OutsideLimit::kInterpreter, home ? at : 0};
     }
@@ -128,20 +128,30 @@ class Judge {
     return {LimitOf(Shares(at, totals), out_->units[at].threads_count), at};
   }
 
+  // Whether that limit looks, by these sums, as something else might.
+  bool IsAmbiguous(OutsideLimit limit, const Totals& totals) const {
+    if (limit == OutsideLimit::kInterpreter) return SharesInterpreter(totals) == Sharing::kMutual;
+    if (limit != OutsideLimit::kLock) return false;
+    const size_t unit = Decide(totals).second;
+    return !HandOnALock(Shares(unit, totals), out_->units[unit].threads_count);
+  }
+
   size_t consumer() const { return consumer_; }
 
  private:
   // Whether the threads of the consumer's process run Python in turn: together they use just about
   // one core although more are free, several of them compute, and they wait for the interpreter's
   // lock. That is seen in one of two ways. CPython's threads wait for it with a time limit. Or each
-  // side waits for the other, though neither is busy.
-  bool SharesInterpreter(const Totals& totals) const {
+  // side waits for the other, though neither is busy: threads that do one thing after the other for
+  // another reason look the same.
+  enum class Sharing : uint8_t { kNo, kTimed, kMutual };
+  Sharing SharesInterpreter(const Totals& totals) const {
     const ProcessKind& kind = out_->kinds[out_->units[0].kind];
-    if (!kind.name.starts_with("python") || !out_->cores_busy_ratio) return false;
-    if (*out_->cores_busy_ratio > kCoresNotFull) return false;
+    if (!kind.name.starts_with("python") || !out_->cores_busy_ratio) return Sharing::kNo;
+    if (*out_->cores_busy_ratio > kCoresNotFull) return Sharing::kNo;
     const ThreadTimes& own = totals.times[consumer_];
     const double longest_s = own.total();
-    if (longest_s <= 0) return false;
+    if (longest_s <= 0) return Sharing::kNo;
     const auto timed = [](const ThreadTimes& time) {
       return time.blocked_s[Index(WaitCause::kSleep)];
     };
@@ -163,24 +173,30 @@ class Judge {
     }
     const double cores = all_s / longest_s;
     if (cores <= kOneCore || cores >= 2 - kOneCore || others_s <= kComputes * longest_s) {
-      return false;
+      return Sharing::kNo;
     }
+    if (timed_s > kComputes * waited_s) return Sharing::kTimed;
     const bool neither_is_busy = others_life_s > kMoreThanOneThread * longest_s &&
                                  locked_s > kMostlyLocked * others_life_s &&
                                  locked(own) > kComputes * longest_s &&
                                  own.on_cpu_s < kComputes * longest_s;
-    return timed_s > kComputes * waited_s || neither_is_busy;
+    return neither_is_busy ? Sharing::kMutual : Sharing::kNo;
+  }
+
+  // Whether several threads wait for each other at a lock that one of them holds at a time.
+  static bool HandOnALock(const UnitShares& shares, double threads) {
+    const double going = threads * (shares.work() - shares.lock);
+    return threads > kMoreThanOneThread && shares.lock > kLockWaits && going > kOneGetsOn &&
+           going < kNoMoreThanOneGetsOn;
   }
 
   OutsideLimit LimitOf(const UnitShares& shares, double threads) const {
     // Threads of a pool wake each other whatever limits them. A lock limits where they wait for it
     // much and only one of them at a time gets on.
+    if (HandOnALock(shares, threads)) return OutsideLimit::kLock;
+    // What they do outside of it gets on beside the one that holds it. Waits for a queue between
+    // threads of one name look the same.
     const double going = threads * (shares.work() - shares.lock);
-    if (threads > kMoreThanOneThread && shares.lock > kLockWaits && going > kOneGetsOn &&
-        going < kNoMoreThanOneGetsOn) {
-      return OutsideLimit::kLock;
-    }
-    // What they do outside of it gets on beside the one that holds it.
     if (threads > 2 && shares.lock > kMostlyLocked && going > kOneGetsOn && going < 2) {
       return OutsideLimit::kLock;
     }
@@ -377,11 +393,10 @@ class Judge {
     return shares;
   }
 
-  // Whether bytes came to the unit's processes from sockets.
+  // Whether sockets brought bytes to the unit's processes all the time.
   bool Receives(const OutsideUnit& unit) const {
-    const std::vector<int64_t>& pids = out_->kinds[unit.kind].pids;
-    return std::any_of(pids.begin(), pids.end(),
-                       [&](int64_t pid) { return receivers_.contains(pid); });
+    const std::vector<int64_t>& ids = out_->kinds[unit.kind].process_ids;
+    return std::any_of(ids.begin(), ids.end(), [&](int64_t id) { return receivers_.contains(id); });
   }
 
   double StallSeconds(const Totals& totals) const {
@@ -435,7 +450,7 @@ class Judge {
   Outside* out_;
   size_t consumer_ = 0;
   std::vector<size_t> unit_of_;  // by group
-  std::set<int64_t> receivers_;  // processes that sockets brought bytes to
+  std::set<int64_t> receivers_;  // ids of processes that sockets bring bytes to
 };
 
 // Slices in which the consumer exchanges with others: a program that loads its libraries, or ends,
@@ -684,6 +699,7 @@ std::optional<double> WaitOfRank(const RunView& run, const std::vector<int64_t>&
     if (one.groups[g].main && one.kinds[one.groups[g].kind].pids == std::vector{pid}) main = g;
   }
   const Totals totals = Sum(one, slices, judged);
+  if (!main || totals.times[*main].total() <= 0) return std::nullopt;  // nothing of it was seen
   Judge judge(part, &one);
   if (!judge.FindUnits(totals, main)) return std::nullopt;
   return judge.Stall(totals);
@@ -776,12 +792,14 @@ void AddFindings(Judge& judge, const Slices& slices, const std::vector<size_t>& 
                       : out->knowledge == OutsideKnowledge::kCounts ? kSureByCounts
                       : out->knowledge == OutsideKnowledge::kCauses ? kSureByCauses
                                                                     : kSureByTimes;
+  const Totals whole = Sum(*out, slices, all);
   for (const auto& [each, count] : wins) {
     const double share = static_cast<double>(count) / static_cast<double>(kOutsideDraws);
     const bool unsure = (each == OutsideLimit::kConsumer && MayUnpickle(*out)) ||
                         each == OutsideLimit::kInterpreter || each == OutsideLimit::kLock;
     double likely = std::min(most, unsure ? kMayUnpickle : 1);
     if (each == OutsideLimit::kSleep && OthersCompute(*out)) likely = std::min(likely, kIdleTimer);
+    if (judge.IsAmbiguous(each, whole)) likely = std::min(likely, kAmbiguous);
     const bool loading = each != OutsideLimit::kConsumer && each != OutsideLimit::kAlone;
     if (loading && out->accelerators && out->accelerators->Contradict()) {
       likely = std::min(likely, kDeviceDisagrees);
@@ -880,17 +898,17 @@ Outside LookFromOutside(const RunView& run) {
     out.withheld = lost_text + ": what is left does not stand for the whole";
   } else if (out.knowledge == OutsideKnowledge::kNothing) {
     out.withheld = "no thread was seen: nothing is known of where its time went";
-  } else if (slices.seen_s < kMostlySeen * seconds) {
-    out.withheld = fmt::format(
-        "threads were watched for {:.1f} of {:.1f} s: that says nothing of the rest; --level 3 "
-        "keeps "
-        "watching (see probes)",
-        slices.seen_s, seconds);
   } else if (consumer_stopped) {
     out.withheld = StoppedText(out, stopped);
   } else if (static_cast<double>(run.run.duration_ns) < kOutsideShortestNs) {
     out.withheld = fmt::format("too short for a verdict ({:.1f} s; {:g} s are needed)", seconds,
                                kOutsideShortestNs * 1e-9);
+  } else if (slices.is_part) {
+    out.withheld = fmt::format(
+        "threads were watched for {:.1f} of {:.1f} s, which says nothing of the rest; --level 3 "
+        "goes "
+        "on watching (section probes)",
+        slices.seen_s, seconds);
   }
   SayUnknown(&out);
   if (!out.withheld.empty()) {

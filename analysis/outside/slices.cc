@@ -18,7 +18,9 @@ class Builder {
 
   Slices Build() {
     FindKinds();
-    const bool kernel = IsByKernel();
+    const bool is_early = IsGivenUpEarly();
+    const bool goes_on = run_.Has("sampled_off_cpu_ns") || run_.Has("thread_on_cpu_ns");
+    const bool kernel = (run_.Has("off_cpu_ns") || run_.Has("on_cpu_ns")) && !(is_early && goes_on);
     const bool sampled = !kernel && run_.Has("sampled_off_cpu_ns");
     const std::string blocked = sampled ? "sampled_off_cpu_ns" : kernel ? "off_cpu_ns" : "";
     // Without the off-CPU program the scheduler's own account stands in for it.
@@ -29,6 +31,7 @@ class Builder {
     std::map<int64_t, size_t> position;
     for (const int64_t slice : slices) position.emplace(slice, position.size());
     Slices result;
+    result.is_part = is_early && kernel;
     result.index.assign(slices.begin(), slices.end());
     const auto seen = run_.course_seen_ns.find(on_cpu);
     result.seen_s = static_cast<double>(seen != run_.course_seen_ns.end() ? seen->second
@@ -95,18 +98,18 @@ class Builder {
   }
 
  private:
-  // Whether the off-CPU program tells the threads' times: not where it was given up early and
-  // something else told them to the end. What it saw, a program that loads its libraries, is not
-  // like the rest.
-  bool IsByKernel() const {
-    if (!run_.Has("off_cpu_ns") && !run_.Has("on_cpu_ns")) return false;
-    const auto seen_ns = [&](const char* metric) {
-      const auto seen = run_.course_seen_ns.find(metric);
-      return seen == run_.course_seen_ns.end() ? 0.0 : static_cast<double>(seen->second);
-    };
-    const double kernel_ns = seen_ns("on_cpu_ns");
-    const double other_ns = std::max(seen_ns("sampled_on_cpu_ns"), seen_ns("thread_on_cpu_ns"));
-    return kernel_ns <= 0 || kernel_ns >= kMostlySeen * other_ns;
+  // Whether the off-CPU program was given up so early that what it saw, a program that loads its
+  // libraries, is not like the rest.
+  bool IsGivenUpEarly() const {
+    const bool is_given_up =
+        std::any_of(run_.probes.begin(), run_.probes.end(), [](const ProbeRow& probe) {
+          return probe.probe == "off-CPU time" &&
+                 probe.reason.find("stopped while recording") != std::string::npos;
+        });
+    const auto seen = run_.course_seen_ns.find("on_cpu_ns");
+    return is_given_up && seen != run_.course_seen_ns.end() &&
+           static_cast<double>(seen->second) <
+               kMostlySeen * static_cast<double>(run_.run.duration_ns);
   }
 
   static bool HasThreadWaits(const Slices& slices) {

@@ -10,8 +10,9 @@ namespace headrace::analysis {
 
 struct Slices {
   size_t num_groups = 0, num_edges = 0;
-  std::vector<int64_t> index;                   // [slice]: which of the run's it is
-  double seen_s = 0;                            // how long the threads' times were recorded
+  std::vector<int64_t> index;  // [slice]: which of the run's it is
+  double seen_s = 0;           // how long the threads' times were recorded
+  bool is_part = false;        // their probe was given up early, and nothing told the rest
   std::vector<std::vector<ThreadTimes>> times;  // [slice][group]
   std::vector<std::vector<double>> counts;      // [slice][edge]
   std::vector<std::vector<double>> waits;       // [slice][edge]; empty: not measured

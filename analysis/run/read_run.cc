@@ -393,6 +393,17 @@ void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
       });
 }
 
+void ReadReceivers(RunDatabase& database, int64_t id, RunView* view) {
+  database.Each(
+      "SELECT process_id, SUM(duration_ns) AS duration_ns FROM (SELECT DISTINCT process_id, "
+      "start_ns, duration_ns FROM measurement_interval WHERE run_id = ?1 AND process_id IS NOT "
+      "NULL "
+      "AND metric = 'socket_received_bytes' AND value > 0) AS received GROUP BY process_id",
+      id, [view](const ViewRow& row) {
+        view->receiving_ns[row.Number("process_id")] = row.Number("duration_ns");
+      });
+}
+
 // In slices of at least a second, as devices are asked, and some thousands of them at most.
 void ReadAcceleratorUse(RunDatabase& database, int64_t id, RunView* view) {
   constexpr int64_t kShortestNs = 1'000'000'000, kMostSlices = 2000;
@@ -514,7 +525,10 @@ RunView LoadRun(const std::string& path, const std::string& run) {
     LowerToGroups(&view);
     ReadDeviceReads(database, id, &view);
     if (view.Has("gpu_use_ratio")) ReadAcceleratorUse(database, id, &view);
-    if (view.operators.empty()) ReadCourse(database, id, &view);
+    if (view.operators.empty()) {
+      ReadCourse(database, id, &view);
+      ReadReceivers(database, id, &view);
+    }
   }
   if (database.Has("calibration_summary")) {
     ReadCeilings(database, id, &view);

@@ -270,6 +270,8 @@ struct RunView {
   // By metric of a thread's time on a CPU: how long it was recorded, as probes may stop before the
   // run ends.
   std::map<std::string, int64_t> course_seen_ns;
+  // By process_id: how long the intervals are, together, in which sockets brought it bytes.
+  std::map<int64_t, int64_t> receiving_ns;
   std::vector<AcceleratorUseRow> accelerator_use;  // by start; empty: none was seen
   // The highest rate at which the run's machine read memory, in its latest calibration in the same
   // database; empty if there was none.

@@ -144,6 +144,20 @@ std::string ReadSizes(const RunView& run) {
   return text;
 }
 
+// Of one thread that does everything; empty where nothing beside it could be faster.
+std::string AdviceAlone(const Outside& seen) {
+  constexpr double kLeastFree = 0.2;  // cores
+  double most = 2;                    // with one beside it
+  if (seen.accelerators) most = std::min(most, seen.accelerators->MostGain().value_or(most));
+  if (most < 1 + analysis::kWorthwhileGain || seen.cores_free.value_or(1) < kLeastFree) return "";
+  const bool is_python = seen.kinds[seen.units[0].kind].name.starts_with("python");
+  const char* ahead = seen.flavour == OutsideFlavour::kTorch
+                          ? "num_workers 0 -> 1 or more, so that loading runs beside the step"
+                      : is_python ? "load ahead in another process (multiprocessing)"
+                                  : "load ahead in another thread";
+  return fmt::format("if it loads data: {}; one brings at most {:.2g} times the rate", ahead, most);
+}
+
 std::string Advice(const RunView& run, const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
   const bool torch = seen.flavour == OutsideFlavour::kTorch;
@@ -217,14 +231,7 @@ std::string Advice(const RunView& run, const Outside& seen) {
       return text;
     }
     case OutsideLimit::kAlone:
-      return torch ? "num_workers 0 -> 1 or more, so that loading runs beside the step: one worker "
-                     "brings at most 2 times the rate"
-             : seen.kinds[unit.kind].name.starts_with("python")
-                 ? "load ahead in another process (multiprocessing) while this one computes: one "
-                   "brings at most 2 times the rate"
-                 : "load ahead in another thread while this one computes: one brings at most 2 "
-                   "times "
-                   "the rate";
+      return AdviceAlone(seen);
     case OutsideLimit::kNone:
       break;
   }
@@ -415,9 +422,9 @@ void AddOutsideFacts(const RunView& run, const Outside& seen, Section* section) 
       {"limit.pids", Pids(seen, seen.units[seen.culprit])},
       {"limit.probability",
        Quantity::Of(first.probability, headrace::Unit::kRatio, Source::kEstimate)}};
-  if (seen.decided || first.limit == OutsideLimit::kAlone) {
-    section->facts.push_back({"advice", Advice(run, seen)});
-  }
+  const std::string advice =
+      seen.decided || first.limit == OutsideLimit::kAlone ? Advice(run, seen) : "";
+  if (!advice.empty()) section->facts.push_back({"advice", advice});
   if (seen.decided) {
     if (const auto gain = MostGain(seen)) {
       section->facts.push_back(
@@ -454,9 +461,9 @@ void AddOutsidePage(const RunView& run, const Outside& seen, FirstPage* page) {
                                                  ConsumerWord(seen), *gain)});
     }
   } else {
-    if (seen.findings[0].limit == OutsideLimit::kAlone) {
-      page->lines.push_back({"fix", Advice(run, seen)});
-    }
+    const std::string alone =
+        seen.findings[0].limit == OutsideLimit::kAlone ? AdviceAlone(seen) : "";
+    if (!alone.empty()) page->lines.push_back({"fix", alone});
     page->lines.push_back({"check", seen.measure});
   }
   page->lines.push_back({"basis", "seen from outside: " + Basis(seen)});
