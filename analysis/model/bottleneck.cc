@@ -8,6 +8,7 @@
 #include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/sensitivity.h"
+#include "analysis/run/beside_others.h"
 #include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/infinite.h"
@@ -226,13 +227,9 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
   }
 }
 
-// How sure a limit can be on a machine on which threads wait for cores that others use: which of
-// its costs are theirs is not known.
-double MostBesideOthers(const PipelineModel& model) {
+double MostSure(const PipelineModel& model) {
   if (!model.cores_contended()) return 1;
-  const double used = model.cores_other_here().value_or(0) / model.cores_budget();
-  const double busy = std::clamp((used - kOthersMuch) / (kOthersMost - kOthersMuch), 0.0, 1.0);
-  return 1 - busy * (1 - kSureBesideOthers);
+  return MostBesideOthers(model.cores_other_here().value_or(0), model.cores_budget());
 }
 
 }  // namespace
@@ -272,7 +269,7 @@ Bottleneck FindBottleneck(const Predictor& predictor) {
   }
   TryReliefs(model, predictor, &bottleneck.findings);
   double& sure = bottleneck.findings[0].probability;
-  sure = std::min(sure, MostBesideOthers(model));
+  sure = std::min(sure, MostSure(model));
   MarkWithin(model, least, &bottleneck.findings);
   bottleneck.unexplained_ratio = least / model.demands().rate;
   bottleneck.loss = LossOf(model, least);

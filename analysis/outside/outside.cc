@@ -10,6 +10,7 @@
 
 #include "analysis/outside/find_consumer.h"
 #include "analysis/outside/slices.h"
+#include "analysis/run/beside_others.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
@@ -793,12 +794,17 @@ void AddFindings(Judge& judge, const Slices& slices, const std::vector<size_t>& 
                       : out->knowledge == OutsideKnowledge::kCauses ? kSureByCauses
                                                                     : kSureByTimes;
   const Totals whole = Sum(*out, slices, all);
+  const bool is_contended = out->cores_others && out->core_budget.cores.value_or(0) > 0 &&
+                            out->cores_busy_ratio.value_or(0) > kCoresNotFull;
   for (const auto& [each, count] : wins) {
     const double share = static_cast<double>(count) / static_cast<double>(kOutsideDraws);
     const bool unsure = (each == OutsideLimit::kConsumer && MayUnpickle(*out)) ||
                         each == OutsideLimit::kInterpreter || each == OutsideLimit::kLock;
     double likely = std::min(most, unsure ? kMayUnpickle : 1);
     if (each == OutsideLimit::kSleep && OthersCompute(*out)) likely = std::min(likely, kIdleTimer);
+    if (is_contended) {
+      likely = std::min(likely, MostBesideOthers(*out->cores_others, *out->core_budget.cores));
+    }
     if (judge.IsAmbiguous(each, whole)) likely = std::min(likely, kAmbiguous);
     const bool loading = each != OutsideLimit::kConsumer && each != OutsideLimit::kAlone;
     if (loading && out->accelerators && out->accelerators->Contradict()) {

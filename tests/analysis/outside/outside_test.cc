@@ -39,6 +39,15 @@ TEST(Outside, NamesTheCoresWhenNoneIsLeft) {
   EXPECT_EQ(Culprit(seen).name, "4 processes pt_data_worker");
 }
 
+TEST(Outside, IsLessSureBesideOthersThatTakeTheCores) {
+  OutsideRun alone = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
+  EXPECT_GT(LookFromOutside(alone.view).findings[0].probability, 0.95);
+  // Of four cores, 3.9 are busy: two by this program.
+  const Outside seen = LookFromOutside(Loader(2, 0.15, 0.8, 0.95, 0, 0.03, 3.9).view);
+  EXPECT_GT(seen.findings[0].probability, 0.85);
+  EXPECT_LT(seen.findings[0].probability, 0.95);
+}
+
 TEST(Outside, NamesAQuotaThatIsUsedUpWhileCoresAreFree) {
   OutsideRun run = Loader(4, 0.15, 0.6, 0.45, 0, 0.03, 2.1);
   for (int w = 0; w < 4; ++w) run.Runnable(200 + w, "pt_data_worker (main)", 0.5);
