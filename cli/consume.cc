@@ -124,10 +124,20 @@ std::unique_ptr<workloads::Trainer> MakeTrainer(const ConsumeOptions& options,
       options.row_log.empty() ? nullptr : std::make_unique<workloads::RowLog>(options.row_log));
 }
 
+// Options that would do nothing are refused.
+void RefuseGiven(const ConsumeOptions& options, std::initializer_list<const char*> names,
+                 const char* what, const char* fix) {
+  for (const char* name : names)
+    if (options.command_line->Count(name) > 0) throw Error(ExitCode::kUsage, what, name, fix);
+}
+
 // A rank of a job of the preprocessing service.
 int ConsumeJob(const ConsumeOptions& options) {
   reader::service::ReceiveJobOptions given;
   given.place = FindJobPlace(options.address.substr(kServicePrefix.size()), options.place, true);
+  if (!given.place->folder().empty())
+    RefuseGiven(options, {"--listen"}, "does nothing for a job that is met in its folder",
+                "leave it out, or give @FILE or tls:HOST:PORT");
   given.listen = options.place.listen;
   std::tie(given.rank, given.ranks) = ParseRank(options.rank);
   given.through_shared_memory = options.shared_memory;
@@ -142,13 +152,6 @@ int ConsumeJob(const ConsumeOptions& options) {
   return RunConsumer(
       options, checksums, [&] { job.Run(); }, [&] { return job.progress(); },
       [&] { return job.bytes(); });
-}
-
-// Options that would do nothing are refused.
-void RefuseGiven(const ConsumeOptions& options, std::initializer_list<const char*> names,
-                 const char* what, const char* fix) {
-  for (const char* name : names)
-    if (options.command_line->Count(name) > 0) throw Error(ExitCode::kUsage, what, name, fix);
 }
 
 int Consume(const ConsumeOptions& options) {

@@ -39,6 +39,9 @@ void Listen(const DispatcherProcessOptions& options, ControlServer* server) {
   if (!IsNetwork(options.listen.kind)) return;
   server->Guard(std::make_unique<GuardedListener>(options.listen, Purpose::kControl,
                                                   options.credentials, options.note));
+  // One that listens at all addresses may be called by another name than the first of them.
+  if (const std::string& host = options.listen.at.host; host != "0.0.0.0" && host != "::")
+    CheckCertificateNames(*options.credentials, server->guarded()->address());
   if (!options.address_file.empty())
     WriteAddressFile(options.address_file, server->guarded()->address());
 }
@@ -46,13 +49,14 @@ void Listen(const DispatcherProcessOptions& options, ControlServer* server) {
 // What a pipeline file says of a run's own trainer and transport a job has elsewhere; one who sets
 // it for a job means something.
 void CheckSettingsHaveEffect(const Settings& settings) {
-  constexpr const char* kFix =
-      "leave it out; 'headrace consume' has options for its steps and its queue";
-  for (const auto& [knob, value] : settings)
-    if (knob.starts_with("consumer.") || knob == "delivery.ring" || knob == "delivery.window" ||
-        knob == "pipeline.reorder_window")
+  for (const auto& [knob, value] : settings) {
+    const bool is_ranks = knob.starts_with("consumer.") || knob == "delivery.window";
+    if (is_ranks || knob == "delivery.ring" || knob == "pipeline.reorder_window")
       throw Error(ExitCode::kUsage, "does nothing in a job", fmt::format("setting '{}'", knob),
-                  kFix);
+                  is_ranks
+                      ? "leave it out; 'headrace consume' has options for its steps and its queue"
+                      : "leave it out");
+  }
 }
 
 PipelineSpec CheckedSpec(const DispatcherProcessOptions& given) {

@@ -221,6 +221,8 @@ void ReceiveJob::State::Listen(const ControlConnection& through, const DeliveryA
   }
   std::lock_guard lock(mutex);
   listener.emplace(address, options.place->credentials());
+  if (IsNetwork(address.kind))
+    CheckCertificateNames(*options.place->credentials(), listener->address());
   client->TakesAt(FormatDeliveryAddress(listener->address()));
   changed.notify_all();
 }

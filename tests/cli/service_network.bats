@@ -138,3 +138,37 @@ rows() { jq -cS '.checksum | [.rows_count, .multiset]' "$1"; }
   [ "$status" -eq 1 ]
   [[ "$output" == *"for the dispatcher"* ]]
 }
+
+# certificate NAME ALT: of the authority ca.pem, for NAME.pem and NAME.key in $DIR.
+certificate() {
+  openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$DIR/$1.key" -out "$DIR/$1.csr" -subj /CN=member 2> /dev/null
+  echo "subjectAltName=$2" > "$DIR/$1.ext"
+  openssl x509 -req -in "$DIR/$1.csr" -CA "$DIR/ca.pem" -CAkey "$DIR/ca.key" -CAcreateserial -extfile "$DIR/$1.ext" -out "$DIR/$1.pem" -days 2 2> /dev/null
+}
+
+@test "a listener whose certificate names another host ends with exit 6 and the name that it needs" {
+  command -v openssl > /dev/null || skip "openssl is not here"
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$DIR/ca.key" -out "$DIR/ca.pem" -subj /CN=site -days 2 2> /dev/null
+  certificate right IP:127.0.0.1
+  certificate wrong IP:127.0.0.9
+  right="--tls-ca $DIR/ca.pem --tls-certificate $DIR/right.pem --tls-key $DIR/right.key"
+  wrong="--tls-ca $DIR/ca.pem --tls-certificate $DIR/wrong.pem --tls-key $DIR/wrong.key"
+  run "$HEADRACE" service up t/pipeline.toml --job "$DIR/other" --listen tls:127.0.0.1:0 $wrong
+  [ "$status" -eq 6 ]
+  [[ "$output" == *"subjectAltName IP:127.0.0.1"* ]]
+  start up service up t/pipeline.toml --job "$JOB" --workers 1 --listen tls:127.0.0.1:0 $right
+  until_true '[ -s "$JOB/address" ]'
+  run timeout 60 "$HEADRACE" consume "service:@$JOB/address" $wrong
+  [ "$status" -eq 6 ]
+  [[ "$output" == *"subjectAltName IP:127.0.0.1"* ]]
+  start rank consume "service:@$JOB/address" --checksum --json $right
+  wait "$rank"
+  [ "$(rows "$DIR/rank.out")" = "$(rows want)" ]
+  wait "$up"
+}
+
+@test "a rank of a job in a folder listens nowhere else" {
+  run "$HEADRACE" consume "service:$JOB" --listen 127.0.0.1:0 --join-timeout 1s
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"--listen"*"does nothing for a job that is met in its folder"* ]]
+}

@@ -21,4 +21,8 @@ struct Credentials {
 // (Token::Find), for addresses of a network; null for others. Throws Error as CheckExposure.
 std::shared_ptr<const Credentials> CredentialsFor(const DeliveryAddress& address);
 
+// Of a listener, with the address by which others call it. Throws Error kPrivilege when its
+// certificate does not name that host: callers with its authority would refuse it, one by one.
+void CheckCertificateNames(const Credentials& credentials, const DeliveryAddress& address);
+
 }  // namespace headrace::reader

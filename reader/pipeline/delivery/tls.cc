@@ -188,12 +188,25 @@ void UseFiles(SSL_CTX* context, const CertificateFiles& files) {
   Must(SSL_CTX_check_private_key(context) == 1, "is not the key of the certificate", files.key);
 }
 
+// An alert of the other side about the certificate that it was shown, or not shown.
+bool IsOfOurCertificate(unsigned long error) {
+  constexpr int kReasons[] = {
+      SSL_R_SSLV3_ALERT_NO_CERTIFICATE,      SSL_R_SSLV3_ALERT_BAD_CERTIFICATE,
+      SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED, SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED,
+      SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE,
+      SSL_R_TLSV1_ALERT_UNKNOWN_CA,          SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED};
+  return ERR_GET_LIB(error) == ERR_LIB_SSL &&
+         std::ranges::find(kReasons, ERR_GET_REASON(error)) != std::end(kReasons);
+}
+
+constexpr unsigned kHostFlags =
+    X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS;
+
 // The certificate that comes must name this host. What its subject is called does not count.
 void ExpectHost(SSL* ssl, const std::string& host) {
   HR_CHECK(!host.empty(), "whom a caller means is compared with the certificate");
   X509_VERIFY_PARAM* const wanted = SSL_get0_param(ssl);
-  X509_VERIFY_PARAM_set_hostflags(
-      wanted, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  X509_VERIFY_PARAM_set_hostflags(wanted, kHostFlags);
   const bool is_set = X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str()) == 1 ||
                       X509_VERIFY_PARAM_set1_host(wanted, host.c_str(), 0) == 1;
   ERR_clear_error();
@@ -204,7 +217,7 @@ void ExpectHost(SSL* ssl, const std::string& host) {
 
 struct TlsContext::State {
   Context caller = MakeContext(TLS_client_method()), listener = MakeContext(TLS_server_method());
-  bool has_authority = false;
+  bool has_authority = false, has_files = false;
 };
 
 TlsContext::TlsContext(const CertificateFiles& files) : state_(std::make_unique<State>()) {
@@ -213,7 +226,8 @@ TlsContext::TlsContext(const CertificateFiles& files) : state_(std::make_unique<
                 "give --tls-certificate and --tls-key, or none of them");
   Certificate made;
   PrivateKey key;
-  if (files.certificate.empty()) MakeCertificate(&made, &key);
+  state_->has_files = !files.certificate.empty();
+  if (!state_->has_files) MakeCertificate(&made, &key);
   for (SSL_CTX* const context : {state_->caller.get(), state_->listener.get()}) {
     if (!made) {
       UseFiles(context, files);
@@ -241,6 +255,18 @@ std::unique_ptr<TlsSession> TlsContext::Begin(int fd, Side side, const std::stri
   is_caller ? SSL_set_connect_state(ssl.get()) : SSL_set_accept_state(ssl.get());
   if (is_caller && state_->has_authority) ExpectHost(ssl.get(), host);
   return std::make_unique<TlsSession>(ssl.release(), fd);
+}
+
+std::string TlsContext::MissingName(const std::string& host) const {
+  if (!state_->has_authority || !state_->has_files) return "";
+  X509* const ours = SSL_CTX_get0_certificate(state_->listener.get());
+  const int as_number = X509_check_ip_asc(ours, host.c_str(), kHostFlags);
+  const bool is_number = as_number != -2;
+  const bool is_named =
+      is_number ? as_number == 1
+                : X509_check_host(ours, host.data(), host.size(), kHostFlags, nullptr) == 1;
+  ERR_clear_error();
+  return is_named ? "" : (is_number ? "IP:" : "DNS:") + host;
 }
 
 struct TlsSession::State {
@@ -283,11 +309,15 @@ bool TlsSession::Agree() {
   const int result = SSL_do_handshake(state.ssl.get());
   const int error = SSL_get_error(state.ssl.get(), result);
   const bool is_over = result != 1 && error != SSL_ERROR_WANT_READ;
+  const bool is_refused = error == SSL_ERROR_SSL && IsOfOurCertificate(ERR_peek_error());
   const std::string reason = state.pipe.is_spent()    ? "it says too much"
                              : error == SSL_ERROR_SSL ? TakeReason()
                                                       : "";
   const ptrdiff_t flushed = state.Flush();  // also the alert that says why not
   if (is_over) CheckHost();
+  if (is_over && is_refused)
+    throw Error(ExitCode::kFailure, "refuses this process's certificate", "",
+                "look at its subjectAltName, and at --tls-ca of both");
   if (is_over && !reason.empty())
     throw Error(ExitCode::kFailure, fmt::format("no TLS 1.3: {}", reason));
   if (is_over || flushed == 0)

@@ -46,6 +46,9 @@ class TlsContext {
   // Over a connected socket, which the caller keeps open for as long as the session lives. `host`:
   // of a caller, whom it calls, by name or number; with an authority it is not empty.
   std::unique_ptr<TlsSession> Begin(int fd, Side side, const std::string& host = "") const;
+  // What the certificate that was given would have to say (subjectAltName: "IP:10.0.0.7") for
+  // callers with the same authority who call this host; empty when they take it as it is.
+  std::string MissingName(const std::string& host) const;
 
  private:
   struct State;

@@ -410,8 +410,11 @@ TEST_F(NetworkFiles, WithAnAuthorityAListenersCertificateNamesWhomTheCallerMeans
     const auto credentials = CredentialsOf(kSecret, files);
     Listener listener({DeliveryKind::kTls, {}, {"127.0.0.1", 0}}, credentials);
     std::atomic<bool> is_over{false};
+    std::string lines;
     std::thread accepting([&] {
-      while (!is_over) listener.Accept([&] { return is_over.load(); });
+      while (!is_over)
+        listener.Accept([&] { return is_over.load(); }, false,
+                        [&](const std::string& line) { lines += line + "\n"; });
     });
     DeliveryAddress to = listener.address();
     to.at.host = host;
@@ -427,6 +430,19 @@ TEST_F(NetworkFiles, WithAnAuthorityAListenersCertificateNamesWhomTheCallerMeans
     EXPECT_EQ(text.find("its certificate names other hosts") == std::string::npos, is_right)
         << text;
     EXPECT_EQ(text == "no error", is_right) << text;
+    // The listener is told so, and could have known it before.
+    EXPECT_EQ(lines.find("refuses this process's certificate") == std::string::npos, is_right)
+        << lines;
+    const auto named = [&] { CheckCertificateNames(*credentials, to); };
+    if (is_right) {
+      EXPECT_NO_THROW(named());
+    } else {
+      const std::string needs = (to.at.host == "localhost" ? "DNS:" : "IP:") + to.at.host;
+      const std::string said = TokenErrorOf(named);
+      EXPECT_NE(said.find(needs), std::string::npos) << said;
+    }
+    to.kind = DeliveryKind::kTcp;
+    EXPECT_NO_THROW(named());
   }
 }
 
