@@ -61,9 +61,6 @@ Json WorkersJson(const JobPage& page) {
   return workers;
 }
 
-// Of what a job has without end, so much.
-constexpr size_t kMostEntries = 1000;
-
 Json EventsJson(const JobPage& page) {
   Json events = Json::array();
   for (const analysis::JobEvent& one : page.job.events)
@@ -78,8 +75,7 @@ Json EventsJson(const JobPage& page) {
 
 Json DecisionsJson(const JobPage& page) {
   Json decisions = Json::array();
-  const std::vector<analysis::DecisionRow>& all = page.job.decisions;
-  for (const auto& one : std::span(all).last(std::min(all.size(), kMostEntries))) {
+  for (const analysis::DecisionRow& one : page.job.decisions) {
     Json row = {{"at_ns", one.at_ns}, {"action", one.action}, {"limited_by", one.limited_by},
                 {"from", nullptr},    {"to", nullptr},        {"reason", one.reason}};
     for (const auto& change : one.changes) {
@@ -92,8 +88,10 @@ Json DecisionsJson(const JobPage& page) {
 }
 
 // Of a long job several intervals together.
+constexpr size_t kMostOfCourse = 1000;
+
 std::vector<analysis::JobInterval> ShortCourse(const std::vector<analysis::JobInterval>& all) {
-  const size_t together = (all.size() + kMostEntries - 1) / kMostEntries;
+  const size_t together = (all.size() + kMostOfCourse - 1) / kMostOfCourse;
   std::vector<analysis::JobInterval> course;
   for (size_t i = 0; i < all.size(); ++i) {
     const analysis::JobInterval& one = all[i];
@@ -178,8 +176,7 @@ std::string JobJson(const JobPage& page) {
                     {"workers", WorkersJson(page)},
                     {"course", CourseJson(page)},
                     {"decisions", DecisionsJson(page)},
-                    {"decisions_left_out_count",
-                     page.job.decisions.size() - std::min(page.job.decisions.size(), kMostEntries)},
+                    {"decisions_left_out_count", page.job.decisions_left_out},
                     {"events", EventsJson(page)},
                     {"events_left_out_count", page.job.events_left_out}};
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

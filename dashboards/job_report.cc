@@ -24,7 +24,6 @@ using analysis::WorkerFigures;
 
 constexpr size_t kEventsShown = 12;
 constexpr size_t kJobPageLines = 12;  // the title and eleven
-constexpr size_t kMostDecisions = 1000;
 constexpr const char* kNoCourse = "no dispatcher has kept the job's course";
 
 std::string RowRate(double per_second) { return FormatRate(per_second, "rows"); }
@@ -95,8 +94,12 @@ std::string EvidenceOf(const JobPage& page) {
       return fmt::format("workers have units and no room for {} of their time, while ranks wait",
                          FormatPercent(f.share));
     case JobLimit::kDispatcher:
-      return fmt::format("workers have no lease for {} of their time, though splits are left",
-                         FormatPercent(f.share));
+      return fmt::format("workers have no lease for {} of their time, though splits are left{}",
+                         FormatPercent(f.share),
+                         f.dispatcher_late
+                             ? fmt::format("; the dispatcher was stopped for {} of the time",
+                                           FormatPercent(*f.dispatcher_late))
+                             : "");
     case JobLimit::kSplits:
       return fmt::format("no split is left to lease for {} of the workers' time, and ranks wait",
                          FormatPercent(f.share));
@@ -376,11 +379,10 @@ Section DispatcherSection(const JobPage& page) {
 
 Section DecisionSection(const JobPage& page) {
   Section section{"decisions", "Decisions about the number of workers", {}, {}, {}};
-  const std::vector<analysis::DecisionRow>& all = page.job.decisions;
-  const size_t left_out = all.size() - std::min(all.size(), kMostDecisions);
-  if (left_out > 0)
-    section.sentences.push_back({"", fmt::format("{} older ones are left out.", left_out)});
-  for (const analysis::DecisionRow& one : std::span(all).subspan(left_out)) {
+  if (page.job.decisions_left_out > 0)
+    section.sentences.push_back(
+        {"", fmt::format("{} older ones are left out.", page.job.decisions_left_out)});
+  for (const analysis::DecisionRow& one : page.job.decisions) {
     std::string change = "as before";
     for (const auto& c : one.changes)
       change =

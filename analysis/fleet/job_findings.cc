@@ -167,6 +167,7 @@ struct Judgement {
   std::vector<RankFigures> ranks;
   double worst_stall = 0, mean_stall = 0;
   int64_t worst_rank = 0;
+  std::optional<double> late;  // as JobFindings::dispatcher_late
 };
 
 class Judge {
@@ -206,8 +207,7 @@ class Judge {
   }
 
   // The share that is work; all together are at most 1. What is lost may seem to be work in the
-  // workers' own time: one that lags works slowly, and leases that it has hide from a worker that
-  // the dispatcher is late.
+  // workers' own time: one that lags works slowly.
   double DivideTime() {
     double lost = 0;
     for (const JobShare& one : out_.shares) lost += one.share;
@@ -272,9 +272,11 @@ class Judge {
     const double no_split =
         std::min(Ratio(sum_.job.no_split, sum_.job.serving), Lost(&WorkerFigures::idle));
     const double idle = Lost(&WorkerFigures::idle) - no_split;
-    const double late = Ratio(sum_.job.late, sum_.job.running);
     Add(JobLimit::kSplits, no_split);
-    Add(JobLimit::kDispatcher, std::max(idle, late > kDispatcherLate ? late : 0));
+    // That it was stopped costs nothing while workers have leases.
+    Add(JobLimit::kDispatcher, idle);
+    const double late = Ratio(sum_.job.late, sum_.job.running);
+    if (late > kDispatcherLate) out_.late = late;
     Add(SlowRank() != nullptr ? JobLimit::kSlowRank : JobLimit::kDelivery,
         Lost(&WorkerFigures::no_room));
     Add(JobLimit::kStraggler, StragglerShare());
@@ -516,6 +518,7 @@ JobFindings JudgeJob(const JobView& job) {
   FindNeeded(j, &f);
   FindCost(sum, &f);
   FindProbability(job, windows, &f);
+  f.dispatcher_late = j.late;
   f.shares = std::move(j.shares);
   f.worker_figures = std::move(j.workers);
   f.rank_figures = std::move(j.ranks);

@@ -87,6 +87,7 @@ struct JobFindings {
   std::vector<WorkerFigures> worker_figures;
   std::vector<RankFigures> rank_figures;
   std::optional<double> redone_rows, lost_workers;  // absent: no dispatcher has kept the course
+  std::optional<double> dispatcher_late;  // of the time, that it was stopped; absent: below 10 %
   double worker_seconds_per_million_rows = 0;
   std::optional<double> cpu_seconds_per_million_rows;
   double largest_split_ratio = 1;  // rows of the largest split over the mean

@@ -243,6 +243,8 @@ void ReadCourse(RunDatabase* database, JobView* job) {
   job->events_left_out -= static_cast<int64_t>(job->events.size());
 }
 
+constexpr size_t kMostDecisions = 1000;  // the newest; of events as many
+
 }  // namespace
 
 JobView LoadJob(const std::string& path, int64_t job_id) {
@@ -262,6 +264,10 @@ JobView LoadJob(const std::string& path, int64_t job_id) {
       found->decisions.push_back(std::move(decision));
     }
   }
+  std::vector<DecisionRow>& all = found->decisions;
+  const size_t left_out = all.size() - std::min(all.size(), kMostDecisions);
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(left_out));
+  found->decisions_left_out = static_cast<int64_t>(left_out);
   return std::move(*found);
 }
 

@@ -59,7 +59,8 @@ struct JobView {
   std::vector<JobInterval> intervals;
   std::vector<JobEvent> events;        // the newest
   int64_t events_left_out = 0;         // older ones
-  std::vector<DecisionRow> decisions;  // about the number of workers
+  std::vector<DecisionRow> decisions;  // the newest, about the number of workers
+  int64_t decisions_left_out = 0;      // older ones
 };
 
 // The newest job of that name in the file; "latest": the newest of all. Throws Error kBadData: no

@@ -135,12 +135,12 @@ TEST_F(JobFindingsOf, BusyWorkersAreTooFewAndTheNeededNumberIsSaid) {
   EXPECT_NEAR(found.worker_seconds_per_million_rows, 1e4, 1);
 }
 
-// Workers that have leases do not notice it at once: what it costs and their work are one time.
-TEST_F(JobFindingsOf, ALateDispatcherAndBusyWorkersShareOneTime) {
+// They have leases: that it was stopped costs nothing.
+TEST_F(JobFindingsOf, ALateDispatcherIsNotBlamedWhileWorkersAreBusy) {
   AddRank({});
   AddWorker({});
-  AddWorker({.absent = 0.5});
-  AddCourse(0, 1, 50);
+  AddWorker({.no_room = 0.05});
+  AddCourse();
   for (JobInterval& one : job_.intervals) one.late_ns = kSecondNs * 6 / 10;
   const JobFindings found = JudgeJob(job_);
   double sum = 0;
@@ -149,7 +149,8 @@ TEST_F(JobFindingsOf, ALateDispatcherAndBusyWorkersShareOneTime) {
     sum += one.share;
   }
   EXPECT_LE(sum, 1 + 1e-9);
-  EXPECT_EQ(found.limit, JobLimit::kDispatcher);
+  EXPECT_EQ(found.limit, JobLimit::kWorkers);
+  EXPECT_NEAR(*found.dispatcher_late, 0.6, 0.01);
 }
 
 TEST_F(JobFindingsOf, BlockedReadsAreTheStorage) {
