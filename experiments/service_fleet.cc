@@ -28,6 +28,7 @@ using collectors::JobInterval;
 constexpr int64_t kLeastIntervalNs = 1'000'000'000, kMostIntervalNs = 10'000'000'000;
 constexpr int64_t kGrowth = 10;           // as of Shipper
 constexpr int64_t kLateNs = 500'000'000;  // between two looks: the dispatcher did not run
+constexpr int64_t kMostRealtimeNs = int64_t{1} << 61;  // as in a shipment
 // Beyond that what comes is not kept: the disk is much slower than the job's members.
 constexpr size_t kMostQueuedBytes = 64 << 20;
 
@@ -163,6 +164,8 @@ void ServiceFleet::State::Recovered() {
 void ServiceFleet::State::StoreOne(const Arrived& one) {
   With([&] {
     const service::Measured& m = one.measured;
+    if (m.sent_realtime_ns < 0 || m.sent_realtime_ns > kMostRealtimeNs)
+      throw Error(ExitCode::kBadData, "measurements of a member were sent at no time of day");
     const collectors::Shipment shipment = collectors::ParseShipment(
         {reinterpret_cast<const uint8_t*>(m.bytes.data()), m.bytes.size()});
     store->Add(InstanceName(m.instance), shipment, one.realtime_ns - m.sent_realtime_ns);

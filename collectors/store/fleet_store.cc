@@ -82,42 +82,47 @@ int64_t FleetStore::FindOrBeginMember(const std::string& instance, const std::st
 }
 
 // Of all messages the quickest knows the clock best.
-int64_t FleetStore::LeastOffset(int64_t run, int64_t stored_ns, int64_t at_ns, int64_t offset_ns) {
-  std::deque<Offset>& known = offsets_[run];
-  if (known.empty()) known.push_back({at_ns, stored_ns});  // perhaps by an earlier dispatcher
-  at_ns = std::max(at_ns, known.back().at_ns);             // a shipment may come again
-  while (!known.empty() && known.back().offset_ns >= offset_ns) known.pop_back();
-  known.push_back({at_ns, offset_ns});
-  while (known.front().at_ns < at_ns - kOffsetHoldsNs) known.pop_front();
-  return known.front().offset_ns;
+void FleetStore::AddOffset(int64_t at_ns, int64_t offset_ns, std::deque<Offset>* known) {
+  if (!known->empty()) {
+    at_ns = std::max(at_ns, known->back().at_ns);  // a shipment may come again
+    if (known->back().at_ns == at_ns && known->back().offset_ns <= offset_ns) return;
+  }
+  while (!known->empty() && known->back().offset_ns >= offset_ns) known->pop_back();
+  known->push_back({at_ns, offset_ns});
+  while (known->front().at_ns < at_ns - kOffsetHoldsNs) known->pop_front();
 }
 
 bool FleetStore::Add(const std::string& instance, const Shipment& shipment, int64_t offset_ns) {
   Transaction transaction(runs_.database());
   const int64_t run =
       FindOrBeginMember(instance, shipment.role, shipment.rank, shipment.info, offset_ns);
-  int64_t end_ns = 0, offset = 0;
+  int64_t end_ns = 0;
+  std::deque<Offset> offsets;  // which are kept once the shipment is: it may be refused yet
+  if (const auto kept = offsets_.find(run); kept != offsets_.end()) offsets = kept->second;
   {
     Statement known(runs_.database(),
                     "SELECT r.duration_ns, m.clock_offset_ns FROM runs AS r JOIN members AS m "
                     "USING (run_id) WHERE run_id = ?1");
     known.Bind(run).Step();
     end_ns = known.integer(0);
-    offset = LeastOffset(run, known.integer(1),
-                         shipment.interval.start_ns + shipment.interval.duration_ns, offset_ns);
+    const int64_t at_ns = shipment.interval.start_ns + shipment.interval.duration_ns;
+    if (offsets.empty()) AddOffset(at_ns, known.integer(1), &offsets);  // an earlier dispatcher's
+    AddOffset(at_ns, offset_ns, &offsets);
   }  // a rollup drops tables, which no statement may be looking at
   const bool is_new = shipment.interval.start_ns >= end_ns;
   Statement update(runs_.database(),
                    "UPDATE members SET clock_offset_ns = ?2, has_ended = MAX(has_ended, ?3) "
                    "WHERE run_id = ?1");
-  update.Bind(run).Bind(offset).Bind(shipment.is_last).Run();
+  update.Bind(run).Bind(offsets.front().offset_ns).Bind(shipment.is_last).Run();
   if (is_new) Append(run, shipment);
   // Also when it comes again: an earlier dispatcher may have died before it was said here.
-  if (shipment.is_last) {
-    runs_.FinishRun(run, RunState::kComplete);
-    offsets_.erase(run);
-  }
+  if (shipment.is_last) runs_.FinishRun(run, RunState::kComplete);
   transaction.Commit();
+  if (shipment.is_last) {
+    offsets_.erase(run);
+  } else {
+    offsets_[run] = std::move(offsets);
+  }
   const int64_t now_ns = shipment.interval.start_ns + shipment.interval.duration_ns;
   if (is_new && now_ns / kRollupEveryNs > end_ns / kRollupEveryNs) runs_.Rollup(run, now_ns);
   return is_new;

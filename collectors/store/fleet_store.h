@@ -53,7 +53,6 @@ class FleetStore {
   int64_t FindOrBeginMember(const std::string& instance, const std::string& role,
                             std::optional<int64_t> number, const RunInfo& info, int64_t offset_ns);
   void Append(int64_t run, const Shipment& shipment);
-  int64_t LeastOffset(int64_t run, int64_t stored_ns, int64_t at_ns, int64_t offset_ns);
 
   RunStore runs_;
   int64_t job_id_ = 0, dispatcher_run_ = 0;
@@ -61,6 +60,7 @@ class FleetStore {
   struct Offset {
     int64_t at_ns = 0, offset_ns = 0;
   };
+  static void AddOffset(int64_t at_ns, int64_t offset_ns, std::deque<Offset>* known);
   // By run, of the last minutes: each that is less than all after it.
   std::map<int64_t, std::deque<Offset>> offsets_;
 };

@@ -242,6 +242,16 @@ TEST_F(Store, AShipmentThatCannotBeKeptLeavesNothing) {
   EXPECT_EQ(Row("SELECT COUNT(*) FROM member_summary WHERE role = 'worker'"), "0");
 }
 
+// Nor what its message said of the clock: the next member may get the number of its run.
+TEST_F(Store, TheClockOfAShipmentThatCannotBeKeptIsForgotten) {
+  FleetStore fleet(path_, SomeJob(), Info("dispatcher"));
+  Shipment s = SecondOf(0);
+  s.measured.definitions.push_back(s.measured.definitions[0]);
+  EXPECT_THROW(fleet.Add("a", s, -3600 * kSecond), Error);
+  fleet.Add("b", SecondOf(0), 50);
+  EXPECT_EQ(Row("SELECT clock_offset_ns FROM member_summary WHERE role = 'worker'"), "50");
+}
+
 TEST_F(Store, CourseAndEventsOfAJobAreKept) {
   FleetStore fleet(path_, SomeJob(), Info("dispatcher"));
   fleet.Add("a", SecondOf(0), 0);

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,8 +67,10 @@ TEST(ServiceFleetFile, IsWrittenAgainOnceItCanBe) {
   fleet.Open(
       file, job, [&](const std::string& text) { notes.push_back(text); }, 1);
   // Takes a second's measurements, and waits until they are stored, or given up.
-  const auto take = [&](int64_t second) {
-    fleet.Take(MeasuredIn(second));
+  const auto take = [&](int64_t second, std::optional<int64_t> sent_ns = {}) {
+    service::Measured measured = MeasuredIn(second);
+    if (sent_ns) measured.sent_realtime_ns = *sent_ns;
+    fleet.Take(std::move(measured));
     const int64_t until = MonotonicNs() + 600'000'000'000;
     while (fleet.TakeKept().empty() && MonotonicNs() < until) usleep(1000);
     fleet.TakeKept();  // says what was noted
@@ -84,8 +87,11 @@ TEST(ServiceFleetFile, IsWrittenAgainOnceItCanBe) {
   take(3);
   ASSERT_EQ(notes.size(), 2u);
   EXPECT_NE(notes[1].find("written again; 2 entries are missing"), std::string::npos) << notes[1];
+  for (const int64_t wrong : {INT64_MIN, int64_t{-1}, INT64_MAX}) take(4, wrong);
+  ASSERT_EQ(notes.size(), 5u);
+  EXPECT_NE(notes[4].find("at no time of day"), std::string::npos) << notes[4];
   fleet.Finish(true);
-  EXPECT_EQ(notes.size(), 2u);
+  EXPECT_EQ(notes.size(), 5u);
   collectors::ReadStore store(file);
   const auto result = store.Query(
       "SELECT duration_ns FROM member_summary WHERE role = 'worker' UNION ALL SELECT COUNT(*) FROM "
