@@ -46,6 +46,10 @@ void Insert(std::vector<RowRange>* ranges, uint64_t first, uint64_t count) {
   }
 }
 
+Error InBoth(uint64_t epoch, uint64_t row) {
+  return {ExitCode::kBadData, fmt::format("row {} of epoch {} was delivered to both", row, epoch)};
+}
+
 }  // namespace
 
 DeliveryLedger::DeliveryLedger(std::vector<RowRange> splits)
@@ -166,19 +170,34 @@ std::vector<RowSpan> DeliveryLedger::Settled(uint64_t from_epoch) const {
   return settled;
 }
 
-void DeliveryLedger::Merge(const DeliveryLedger& other) {
-  // Epochs that the other one has whole, and of which nothing is here: there may be many.
-  uint64_t from_epoch = 0;
-  if (state_.first_epoch == 0 &&
-      (state_.epochs.empty() || state_.epochs.begin()->first >= other.first_epoch())) {
-    state_.first_epoch = from_epoch = other.first_epoch();
-    Finish(from_epoch);
+std::optional<uint64_t> DeliveryLedger::AnySettled(const DeliveryState::Epoch& epoch) const {
+  if (!epoch.partial.empty()) return epoch.partial.begin()->second.front().first;
+  for (uint64_t split = 0; split < splits().size(); ++split)
+    if (splits()[split].count > 0 && Bit(epoch.done, split)) return splits()[split].first;
+  return std::nullopt;
+}
+
+// Another ledger has all epochs before `until`: there may be many, so none is gone through.
+void DeliveryLedger::TakeWholeEpochs(uint64_t until) {
+  if (state_.first_epoch > 0 && until > 0 && rows_ > 0) {
+    const auto first =
+        std::ranges::find_if(splits(), [](const RowRange& split) { return split.count > 0; });
+    throw InBoth(0, first->first);
   }
-  other.EachSettled(from_epoch, [this](const RowSpan& span) {
+  for (auto it = state_.epochs.begin(); it != state_.epochs.end() && it->first < until;) {
+    if (const auto row = AnySettled(it->second)) throw InBoth(it->first, *row);
+    num_done_.erase(it->first);
+    it = state_.epochs.erase(it);
+  }
+  state_.first_epoch = std::max(state_.first_epoch, until);
+  Finish(state_.first_epoch);
+}
+
+void DeliveryLedger::Merge(const DeliveryLedger& other) {
+  TakeWholeEpochs(other.first_epoch());
+  other.EachSettled(other.first_epoch(), [this](const RowSpan& span) {
     const std::vector<RowSpan> parts = Unsettled(span);
-    if (parts.size() != 1 || parts[0].count != span.count)
-      throw Error(ExitCode::kBadData,
-                  fmt::format("row {} of epoch {} was delivered to both", span.first, span.epoch));
+    if (parts.size() != 1 || parts[0].count != span.count) throw InBoth(span.epoch, span.first);
     Settle(parts);
   });
 }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -76,6 +77,9 @@ class DeliveryLedger {
   // One range after the other: all together may be many.
   void EachSettled(uint64_t from_epoch, const std::function<void(const RowSpan&)>& take) const;
   DeliveryState::Epoch& EpochOf(uint64_t epoch);
+  // A row that is settled of an epoch after first_epoch(), if any is.
+  std::optional<uint64_t> AnySettled(const DeliveryState::Epoch& epoch) const;
+  void TakeWholeEpochs(uint64_t until);
   void Finish(uint64_t epoch);
 
   std::shared_ptr<const std::vector<RowRange>>

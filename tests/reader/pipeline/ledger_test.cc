@@ -167,6 +167,30 @@ TEST(DeliveryLedger, EpochsThatAreWholeAreMergedWithoutALookAtTheirRows) {
   EXPECT_THROW(all.Merge(before), Error);
 }
 
+// Of an epoch far behind the first: those before it are no more gone through. One that is there and
+// has nothing is no row of both.
+TEST(DeliveryLedger, ARowOfAnEpochThatAnotherHasWholeIsFoundAtOnce) {
+  const std::vector<RowRange> splits = {{0, 0}, {0, 10}, {10, 10}};
+  constexpr uint64_t kEpoch = uint64_t{1} << 40;
+  DeliveryState whole, some;
+  whole.first_epoch = kEpoch + 1;
+  some.epochs[(uint64_t{1} << 31) + 1] = {{1}, {}};
+  DeliveryLedger has_nothing(splits, some);
+  has_nothing.Merge(DeliveryLedger(splits, whole));
+  EXPECT_EQ(has_nothing.settled_rows(), (kEpoch + 1) * 20);
+  for (const DeliveryState::Epoch& one :
+       {DeliveryState::Epoch{{5}, {}}, DeliveryState::Epoch{{1}, {{2, {{10, 3}}}}}}) {
+    some.epochs[(uint64_t{1} << 31) + 1] = one;
+    DeliveryLedger has_some(splits, some);
+    try {
+      has_some.Merge(DeliveryLedger(splits, whole));
+      ADD_FAILURE() << "both have a row";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fact(), "row 10 of epoch 2147483649 was delivered to both");
+    }
+  }
+}
+
 TEST(DeliveryLedger, AdmitsEachRowOnceAndMergesWithAnotherThatHasTheRest) {
   const uint64_t seed = TestSeed();
   SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
