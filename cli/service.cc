@@ -247,6 +247,9 @@ int RunWorkerCommand(const ServiceOptions& options) {
   given.place = FindJobPlace(options.job, options.place, true);
   given.interrupted = [] { return experiments::Interrupted(); };
   given.note = [&](const std::string& text) { SayService(options, text); };
+  given.warn = [](const std::string& text) {
+    std::fputs(fmt::format("headrace service: {}\n", text).c_str(), stderr);
+  };
   given.measured = experiments::MeasureMember("worker", std::nullopt);
   if (!options.wait.empty()) given.wait_ns = ParseDuration(options.wait, "--wait");
   given.drain_ns = ParseDuration(options.drain_time, "--drain-time");

@@ -51,8 +51,8 @@ void ControlConnection::Flush() {
     if (sent <= 0) break;  // no room, or gone: reading tells
     sent_ += static_cast<size_t>(sent);
   }
-  // A peer that takes a little at a time may never have all.
-  if (sent_ < out_.size() && sent_ < kMostKeptSent) return;
+  // A peer that takes a little at a time may never have all. What is left is moved: seldom.
+  if (sent_ < out_.size() && sent_ < std::max(kMostKeptSent, out_.size() / 2)) return;
   out_.erase(0, sent_);
   sent_ = 0;
 }
@@ -153,9 +153,13 @@ void ControlServer::Poll(uint64_t id, Peer* peer) {
   event.data.u64 = id;
   if (event.events == peer->polled) return;
   const int how = peer->polled == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-  if (epoll_ctl(polled_, how, peer->connection->fd(), &event) != 0)
-    throw ErrnoError(errno, "wait for", "a connection of the job");
-  peer->polled = event.events;
+  if (epoll_ctl(polled_, how, peer->connection->fd(), &event) == 0) {
+    peer->polled = event.events;
+    return;
+  }
+  // It would never be heard: the next turn ends it, and no other connection.
+  peer->why = ErrnoError(errno, "wait for", "a connection of the job").what();
+  unheard_.push_back(id);
 }
 
 ControlServer::Event ControlServer::Hear(uint64_t id, bool has_hung_up) {
@@ -163,6 +167,12 @@ ControlServer::Event ControlServer::Hear(uint64_t id, bool has_hung_up) {
   ControlConnection& connection = *peer.connection;
   Event event;
   event.peer = id;
+  if (!peer.why.empty()) {
+    event.why = peer.why;
+    event.is_gone = true;
+    peers_.erase(id);
+    return event;
+  }
   try {
     connection.Flush();
     if (connection.unsent_bytes() > kMostUnheard) {

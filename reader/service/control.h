@@ -79,7 +79,7 @@ class ControlServer {
     // Of what it said the next, in order. A peer whose bytes are no messages is told so and
     // disconnected.
     std::vector<Message> messages;
-    std::string why = {};  // what is wrong with its bytes, if that is the reason
+    std::string why = {};  // what is wrong with its bytes or its connection, if that is the reason
     bool is_gone = false;  // after these
   };
   // While there are no descriptors left nobody new is let in, for a moment each time. A peer that
@@ -91,7 +91,8 @@ class ControlServer {
  private:
   struct Peer {
     std::unique_ptr<ControlConnection> connection;
-    uint32_t polled = 0;  // for what, by polled_
+    uint32_t polled = 0;   // for what, by polled_
+    std::string why = {};  // it cannot be polled
   };
   void Accept();
   uint64_t Add(Channel channel);

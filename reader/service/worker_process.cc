@@ -109,7 +109,7 @@ class WorkerLoop {
                     },
                 .check_address =
                     [place = options.place](const DeliveryAddress& to) { place->CheckExposed(to); },
-                .note = options.note}) {}
+                .note = options.warn}) {}
   ~WorkerLoop() { StopPipeline(); }
 
   bool Run() {

@@ -16,6 +16,7 @@ struct WorkerProcessOptions {
   int64_t wait_ns = INT64_MAX;        // the longest wait for a dispatcher, each time
   int64_t drain_ns = 30'000'000'000;  // the longest that it takes to go once it is interrupted
   std::function<void(const std::string&)> note = {};  // lines about what it waits for
+  std::function<void(const std::string&)> warn = {};  // lines about what is wrong
   std::shared_ptr<MeasuredSource> measured = {};      // told to the dispatcher; may be null
 };
 
