@@ -207,8 +207,8 @@ std::string CannotApply(const RunRow& run) {
 
 std::string ChangeWords(const RunView& run, const Allocation& plan) {
   std::string text;
-  const char* pool = nullptr;
-  int pool_threads = 0;  // the most that any of its settings needs
+  const char* pool = nullptr;  // that is too small for one of the changes
+  int pool_threads = 0;        // for all of them at once
   const bool own = run.run.pipeline_path.empty();
   const int ranks = own ? RanksOf(run) : 1;
   const Workers workers = own ? WorkersOf(run, plan) : Workers();
@@ -227,10 +227,9 @@ std::string ChangeWords(const RunView& run, const Allocation& plan) {
       }
       from = EachRank(run, from);
       to = EachRank(run, to);
-      if (known->pool != nullptr && cores != nullptr && from != to &&
-          to > cores->last_value.value_or(to)) {
-        pool = known->pool;
-        pool_threads = std::max(pool_threads, to);
+      if (known->pool != nullptr && cores != nullptr) {
+        if (from != to && to > cores->last_value.value_or(to)) pool = known->pool;
+        pool_threads += to;
       }
       if (from == 0 && known->first != nullptr) {
         text += fmt::format("{}{}", text.empty() ? "" : ", ",

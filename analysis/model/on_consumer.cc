@@ -4,6 +4,7 @@
 
 #include "analysis/model/pipeline_model.h"
 #include "analysis/run/counter_sums.h"
+#include "analysis/run/known_loaders.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
@@ -47,9 +48,11 @@ void PipelineModel::FindStagesOnConsumer() {
     // Of several ranks, the sum of their ones.
     const bool declared = run_->stages[stage.row].max_parallelism_count > 0 &&
                           run_->stages[stage.row].last_parallelism_count == 0;
+    const KnownLoader* known = FindKnownLoader(*run_, run_->stages[stage.row].name);
+    const bool always = declared || (known != nullptr && known->first != nullptr);
     if (busy_ns <= 0 ||
         static_cast<double>(busy_ns) > kWithinItsWait * static_cast<double>(run_->steps.wait_ns) ||
-        (!declared && OtherThreadsHaveTime(s, busy_ns))) {
+        (!always && OtherThreadsHaveTime(s, busy_ns))) {
       continue;
     }
     stage.on_consumer = true;

@@ -378,7 +378,7 @@ static uint64_t ticks_of(const struct hr_segment* g, uint64_t ns) {
 }
 
 HRX_PUBLIC void hrx_worked(uint32_t op, uint64_t completions, uint64_t busy_ns, uint64_t cpu_low_ns,
-                           uint64_t cpu_high_ns) {
+                           uint64_t cpu_high_ns, uint64_t wait_in_ns) {
   struct hr_segment* g = hr_segment_();
   struct hr_slot* s = hr_slot_(HR_NONE);
   struct hr_block* b;
@@ -396,6 +396,7 @@ HRX_PUBLIC void hrx_worked(uint32_t op, uint64_t completions, uint64_t busy_ns, 
   HR_ADD_(&b->cpu_ns, cpu_high_ns);
   HR_ADD_(&b->cpu_low_ns, cpu_low_ns);
   HR_ADD_(&b->cpu_high_ns, cpu_high_ns);
+  HR_ADD_(&b->ticks[HR_WAIT_IN], ticks_of(g, wait_in_ns));
   HR_STORE_(&s->sequence, sequence + 2);
   hr_done(op, completions, 0, 0, 0);
 }

@@ -31,6 +31,10 @@ def show(got):
 def slow(x):
     time.sleep(0.005)
     return x + 1
+
+def heavy(x):
+    time.sleep(0.03)
+    return x
 """.replace("HERE", str(HERE))
 
 LOOP = """
@@ -83,6 +87,15 @@ class Frameworks(ProgramTest):
         self.assertGreater(counted["tf.data map/map"], 300)
         self.assertGreater(counted["tf.data prefetch/batch"], 75)
         self.assertGreater(busy["tf.data map/map"], 300 * 0.005)
+
+    def test_what_the_trainers_thread_does_behind_others_is_a_stage_if_it_is_much(self):
+        made = "data.Range(400).map(slow, num_parallel_calls=2).batch(4).prefetch(2)"
+        counted, busy, _, (waited, _, _) = self.check_loop(
+            made + ".map(heavy)", 0.002, ["tf.data map/map", "tf.data prefetch/batch", "tf.data after prefetch/map"])
+        self.assertGreater(counted["tf.data after prefetch/map"], 75)
+        self.assertGreater(busy["tf.data after prefetch/map"], 0.7 * waited)
+        self.assertLess(busy["tf.data after prefetch/map"], 1.1 * waited)
+        self.check_loop(made + ".map(lambda batch: batch)", 0.002, ["tf.data map/map", "tf.data prefetch/batch"])
 
     def test_threads_of_a_stage_run_at_once_and_prefetch_is_a_queue(self):
         got = self.plain("""

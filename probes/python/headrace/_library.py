@@ -51,7 +51,7 @@ _SIGNATURES = {
     "hrx_queue_capacity": (None, [c_uint32, c_uint32]),
     "hrx_step": (None, [c_uint64, c_uint64, c_uint64]),
     "hrx_done": (None, [c_uint32, c_uint64, c_uint64, c_uint64, c_uint64]),
-    "hrx_worked": (None, [c_uint32, c_uint64, c_uint64, c_uint64, c_uint64]),
+    "hrx_worked": (None, [c_uint32, c_uint64, c_uint64, c_uint64, c_uint64, c_uint64]),
     "hrx_stage_lived": (None, [c_uint32, c_uint64, c_uint64, c_uint64]),
 }
 

@@ -23,6 +23,7 @@ _ASYNCHRONOUS = (2, 4, 6)
 _INTERLEAVES = 2
 _MOST = 0x7FFFFFFF
 _LONG_NS = 1_000_000_000  # of a transformation, for one element
+_WORTH_A_STAGE = 0.05  # of the trainer's waits, what its own thread does behind threads that make the batches
 
 # Names of the model's nodes -> (as the program writes them, kind). Others are called what the model calls them.
 _NAMES = {
@@ -115,6 +116,7 @@ class _Stage:
         self.told = None  # threads
         self.operators = {}  # name -> [kind, busy ns, elements] that were not told yet
         self.room_ns = 0  # what its threads have lived and were not told to be busy
+        self.takes = False  # in the trainer's own thread, what others have made
 
     def add(self, name, busy_ns, elements):
         words, kind = _NAMES.get(name, (name, "transform"))
@@ -125,6 +127,9 @@ class _Stage:
     def clear(self):
         for sums in self.operators.values():
             sums[1] = sums[2] = 0
+
+    def busy_ns(self):
+        return sum(sums[1] for sums in self.operators.values())
 
     def id(self):
         most = 0 if self.own_thread or any(name in _DIVISIBLE for name in self.operators) else 1
@@ -140,7 +145,7 @@ class _Stage:
         """Returns for how long it was busy, of the `passed_ns` of each of its threads: by operator. A transformation's time is
         known when it ends: what is more than its threads had until now waits for the next time, for a while."""
         self.room_ns = min(self.room_ns, _LONG_NS * self.threads) + self.threads * passed_ns
-        busy_ns = sum(sums[1] for sums in self.operators.values())
+        busy_ns = self.busy_ns()
         part = min(1.0, self.room_ns / busy_ns) if busy_ns else 0.0
         keep = min(1.0, _LONG_NS * self.threads / busy_ns) if busy_ns else 0.0
         taken = {}
@@ -153,11 +158,12 @@ class _Stage:
     def tell(self, taken, passed_ns, low, high):
         """`taken`: as take() gave it. `low`, `high`: parts of it on a CPU."""
         stage = self.id()
+        waited_ns = max(0, passed_ns - sum(taken.values())) if self.takes else 0  # for what others make
         for name, busy_ns in taken.items():
             sums = self.operators[name]
             op = _account.register_operator(_account.encoded(name), _account.encoded(sums[0]), stage)
-            _worked(op, sums[2], busy_ns, int(busy_ns * low), int(busy_ns * high))
-            sums[2] = 0
+            _worked(op, sums[2], busy_ns, int(busy_ns * low), int(busy_ns * high), waited_ns)
+            sums[2] = waited_ns = 0
         if self.own_thread:
             return
         busy_ns = sum(taken.values())
@@ -203,6 +209,7 @@ class Pipeline:
         self.taken_before = 0
         self.by_owner = {}  # (node that divides, whether what comes before it) -> stage
         self.stages, self.ahead = [], None
+        self.behind = None  # the stage of the trainer's thread while it is not known to be worth one
         self.update(model)
         found = [stage for stage in self.by_owner.values() if stage.operators]
         names = {}
@@ -212,8 +219,10 @@ class Pipeline:
                 stage.name += " %d" % names[stage.name]
         self.stages = found[::-1]  # walked from the last to the first
         if self.stages and self.stages[-1].own_thread and len(self.stages) > 1:
-            self.stages.pop()  # little is left to the trainer's thread behind those that have their own
-        for stage in self.stages:
+            self.behind = self.stages.pop()  # mostly little is left to the trainer's thread
+            self.behind.takes = True
+            self.behind.name = self.stages[-1].name.replace(OWN_THREAD, OWN_THREAD + " after", 1)
+        for stage in found:
             stage.clear()
 
     @classmethod
@@ -283,12 +292,25 @@ class Pipeline:
         """Everything in pipeline order; the trainer comes last."""
         for stage in self.stages:
             stage.register()
-        if self.ahead is not None and self.stages and not self.stages[-1].own_thread:
-            self.ahead.register(self.stages[-1])
+        makers = [stage for stage in self.stages if not stage.own_thread]
+        if self.ahead is not None and makers:
+            self.ahead.register(makers[-1])
+
+    def weigh_behind(self, waited_ns):
+        """What the trainer's thread does behind the other stages becomes one as soon as it is no small part of its waits."""
+        stage = self.behind
+        if stage is None:
+            return
+        stage.room_ns += waited_ns
+        if stage.busy_ns() > _WORTH_A_STAGE * stage.room_ns:
+            self.behind = None
+            stage.room_ns -= waited_ns  # which take() adds
+            self.stages.append(stage)
 
     def tell(self, passed_ns, waited_ns, waiting_cpu_ns, others_cpu_ns):
         """Records what was done in `passed_ns`, in which the trainer waited for `waited_ns`, and other threads of the
         process used so much CPU time, meanwhile and in all."""
+        self.weigh_behind(waited_ns)
         passed = [waited_ns if stage.own_thread else passed_ns for stage in self.stages]
         taken = [stage.take(ns) for stage, ns in zip(self.stages, passed)]
         busy_ns = sum(sum(each.values()) for each in taken)

@@ -72,6 +72,8 @@ TEST(ChangeWords, SettingsOfPythonsLoaders) {
       {"tf.data.parallelism", 0, 8,
        "num_parallel_calls=8 and prefetch(tf.data.AUTOTUNE) with "
        "options.threading.private_threadpool_size=8"},
+      {"tf.data after prefetch.parallelism", 0, 2,
+       "num_parallel_calls=2 and prefetch(tf.data.AUTOTUNE) at the end"},
       {"tf.data.parallelism", 1, 2, "num_parallel_calls 1 -> 2"},
       {"tf.database.parallelism", 1, 2, "tf.database threads 1 -> 2"},
       {"tf.data prefetch.queue", 2, 8, "prefetch 2 -> 8"},
@@ -93,10 +95,10 @@ TEST(ChangeWords, OfSeveralStagesEachIsNamedAndThePoolOnce) {
   Allocation plan;
   plan.changes = {ChangeOf("tf.data map.parallelism", 1, 8),
                   ChangeOf("tf.data map 2.parallelism", 2, 6),
-                  ChangeOf("tf.data interleave.parallelism", 2, 2)};
+                  ChangeOf("tf.data interleave.parallelism", 2, 2)};  // in the pool as well
   EXPECT_EQ(ChangeWords(run, plan),
             "map num_parallel_calls 1 -> 8, map 2 num_parallel_calls 2 -> 6 with "
-            "options.threading.private_threadpool_size=8");
+            "options.threading.private_threadpool_size=16");
 }
 
 // The plan is for all ranks together; each has a pool of its own, of as many threads as cores.

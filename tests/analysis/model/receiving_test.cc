@@ -37,6 +37,34 @@ TEST(Receiving, IsWorkOfTheTrainersThread) {
   EXPECT_NEAR(bottleneck.findings[0].limit.bound, 1 / 0.052, 0.5);
 }
 
+// What tf.data makes in the trainer's own thread, behind stages whose threads have time left, could
+// have threads of its own.
+TEST(Receiving, WhatTfDataMakesThereCanBeMoved) {
+  Received costs;
+  costs.receive_cpu_s = 0.05;
+  RunView run = RecordReceived(costs, 10, 1);
+  run.run.pipeline_path.clear();
+  for (StageRow& stage : run.stages) {
+    if (stage.name == "workers") stage.lifetime_ns *= 10;
+  }
+  const auto model_with = [&](const std::string& name) {
+    RunView named = run;
+    for (StageRow& stage : named.stages) {
+      if (stage.name != "receiver") continue;
+      stage.name = name;
+      stage.parallelism_count = stage.last_parallelism_count = 1;
+      stage.max_parallelism_count = 0;
+    }
+    for (OperatorRow& op : named.operators) {
+      if (op.stage == "receiver") op.stage = name;
+    }
+    const PipelineModel model(named);
+    return std::pair(model.stages()[1].on_consumer, model.stages()[1].stays_on_consumer);
+  };
+  EXPECT_EQ(model_with("tf.data after prefetch"), std::pair(true, false));
+  EXPECT_EQ(model_with("tf.data prefetch"), std::pair(false, false));
+}
+
 TEST(Receiving, LargeBatchesAreToShareMemory) {
   Received costs;
   costs.receive_cpu_s = 0.05;
