@@ -248,6 +248,10 @@ state_is() { [ "$(service_status | jq -r .state)" = "$1" ]; }
   done
   for setting in consumer.step=5ms delivery.ring=1MiB pipeline.reorder_window=2; do
     refused "does nothing in a job" up t/pipeline.toml --job "$JOB" --set $setting
+    case "$setting" in
+      consumer.*) [[ "$output" == *"'headrace consume' has options for"* ]] ;;
+      *) [[ "$output" == *"leave it out" ]] ;;
+    esac
   done
   refused "does one of up" status "$JOB" end "$JOB"
   refused "is not more than --workers" up t/pipeline.toml --job "$JOB" --workers 3 --most 3
@@ -278,4 +282,13 @@ state_is() { [ "$(service_status | jq -r .state)" = "$1" ]; }
     [[ "$output" == *"at most 88 bytes"* ]]
     [ ! -e "$long" ]
   done
+}
+
+@test "the workers of service up say which rank they cannot reach" {
+  start up service up t/pipeline.toml --job "$JOB" --workers 1 --set source.epochs=0
+  start rank consume "service:$JOB" -q
+  until_true '[ "$("$HEADRACE" service status "$JOB" --json 2> /dev/null | jq .admitted_rows_count)" -gt 500 ] 2> /dev/null'
+  kill -9 "$rank"
+  until_true 'grep -q "cannot reach rank 0: " "$DIR/up.err"'
+  "$HEADRACE" service end "$JOB"
 }
