@@ -79,6 +79,27 @@ TEST(FleetPage, AShortJobIsNotJudgedButShown) {
   EXPECT_NE(text.find("Not judged"), std::string::npos) << text;
 }
 
+TEST(FleetPage, OfAJobsDecisionsTheNewestAreRead) {
+  TemporaryStore files;
+  KeepJob(files.path());
+  {
+    collectors::RunStore store(files.path());
+    for (int64_t index = 0; index < 1003; ++index) {
+      collectors::DecisionRow row;
+      row.index = index;
+      row.at_ns = index * 1000;
+      store.SetDecision(1, row);  // the dispatcher's run
+    }
+  }
+  Site site(files.path(), "headrace", "", AccessRules{.port = 7070});
+  const auto answer = nlohmann::json::parse(site.Answer(AskFleet("/api/fleet")).body);
+  const auto& job = answer["job"];
+  EXPECT_EQ(job["decisions_left_out_count"], 3);
+  ASSERT_EQ(job["decisions"].size(), 1000u);
+  EXPECT_EQ(job["decisions"][0]["at_ns"], 3000);
+  EXPECT_EQ(job["decisions"].back()["at_ns"], 1'002'000);
+}
+
 TEST(FleetPage, WithoutAJobItSaysSo) {
   TemporaryStore files;
   { collectors::RunStore store(files.path()); }
