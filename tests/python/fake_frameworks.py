@@ -39,10 +39,6 @@ _FILES = {
         eager = True
         def executing_eagerly(): return eager
     """,
-    "tensorflow/python/framework/config.py": """
-        inter_op = 0
-        def get_inter_op_parallelism_threads(): return inter_op
-    """,
     "tensorflow/python/data/experimental/ops/iterator_model_ops.py": """
         from types import SimpleNamespace
         looks = 0

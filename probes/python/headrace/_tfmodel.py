@@ -86,21 +86,14 @@ def batch_size_of(dataset):
     return 0
 
 
-def _inter_op_threads():
-    return sys.modules["tensorflow.python.framework.config"].get_inter_op_parallelism_threads()
-
-
 def pool_of(dataset):
-    """Threads that run tf.data's calls: those of a private pool, else of TensorFlow's pool between operations. Of that there
-    are as many as cores unless the program says otherwise."""
-    for said in (lambda: dataset.options().threading.private_threadpool_size, _inter_op_threads):
-        try:
-            size = int(said() or 0)
-        except Exception:  # made differently in this version
-            size = 0
-        if size > 0:
-            return size
-    return max(1, len(os.sched_getaffinity(0)))
+    """Threads that run tf.data's calls: those of a private pool, else as many as there are cores. What the program says by
+    set_inter_op_parallelism_threads changes nothing: with 1, 8 or 16, TensorFlow 2.21 ran as many calls at once as without."""
+    try:
+        size = int(dataset.options().threading.private_threadpool_size or 0)
+    except Exception:  # made differently in this version
+        size = 0
+    return size if size > 0 else len(os.sched_getaffinity(0))
 
 
 def _read(iterator):
