@@ -132,9 +132,14 @@ class Judge {
   // Whether that limit looks, by these sums, as something else might.
   bool IsAmbiguous(OutsideLimit limit, const Totals& totals) const {
     if (limit == OutsideLimit::kInterpreter) return SharesInterpreter(totals) == Sharing::kMutual;
-    if (limit != OutsideLimit::kLock) return false;
+    if (limit != OutsideLimit::kLock && limit != OutsideLimit::kProducers) return false;
     const size_t unit = Decide(totals).second;
-    return !HandOnALock(Shares(unit, totals), out_->units[unit].threads_count);
+    const UnitShares shares = Shares(unit, totals);
+    // Both sides wait for each other where batches are taken in order and one takes long.
+    if (limit == OutsideLimit::kProducers) {
+      return shares.wait_consumer > kBothWait && Stall(totals) > kHighStall;
+    }
+    return !HandOnALock(shares, out_->units[unit].threads_count);
   }
 
   size_t consumer() const { return consumer_; }
@@ -826,6 +831,10 @@ std::string MeasureFor(const Outside& out, const std::string& lost,
   }
   if (out.accelerators && out.accelerators->Contradict()) {
     return MeasureOfDevices(*out.accelerators);
+  }
+  if (out.findings[0].limit == OutsideLimit::kProducers && out.flavour == OutsideFlavour::kTorch) {
+    return "both sides wait for each other, as they do for a batch that is due while others are "
+           "ready: 'headrace profile -- COMMAND' with its import hook tells";
   }
   if (out.findings[0].limit != OutsideLimit::kAlone) {
     return "record longer, or change one of the two alone and compare";

@@ -39,6 +39,15 @@ TEST(Outside, NamesTheCoresWhenNoneIsLeft) {
   EXPECT_EQ(Culprit(seen).name, "4 processes pt_data_worker");
 }
 
+// Two workers of unequal items: the trainer waits for the batch that is due, the other worker for
+// room.
+TEST(Outside, IsNotSureWhereBothSidesWait) {
+  const Outside seen = LookFromOutside(Loader(2, 0.4, 0.55, 0.6, 0, 0.38).view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_FALSE(seen.decided);
+  EXPECT_THAT(seen.measure, HasSubstr("both sides wait"));
+}
+
 TEST(Outside, IsLessSureBesideOthersThatTakeTheCores) {
   OutsideRun alone = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
   EXPECT_GT(LookFromOutside(alone.view).findings[0].probability, 0.95);
