@@ -1,0 +1,433 @@
+#include "analysis/outside/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "analysis/outside/find_consumer.h"
+#include "analysis/thresholds.h"
+
+namespace headrace::analysis {
+
+Judge::Judge(const RunView& run, Outside* out) : run_(run), out_(out) {
+  for (const auto& [process_id, ns] : run.receiving_ns) {
+    if (static_cast<double>(ns) > kReceives * static_cast<double>(run.run.duration_ns)) {
+      receivers_.insert(process_id);
+    }
+  }
+}
+
+bool Judge::FindUnits(const Totals& totals) {
+  return FindUnits(totals, FindConsumer(*out_, totals));
+}
+
+bool Judge::FindUnits(const Totals& totals, std::optional<size_t> consumer) {
+  if (!consumer) return false;
+  consumer_ = *consumer;
+  const size_t home = out_->groups[consumer_].kind;
+  unit_of_.assign(out_->groups.size(), 0);
+  AddUnit({consumer_}, totals);
+  std::map<size_t, std::vector<size_t>> others;
+  for (size_t g = 0; g < out_->groups.size(); ++g) {
+    if (g == consumer_) continue;
+    if (out_->groups[g].kind == home) {
+      AddUnit({g}, totals);
+    } else {
+      others[out_->groups[g].kind].push_back(g);
+    }
+  }
+  for (const auto& [kind, groups] : others) AddUnit(groups, totals);
+  out_->units[0].role = UnitRole::kConsumer;
+  out_->units[0].distance = 0;
+  FindDistances(totals);
+  for (size_t u = 0; u < out_->units.size(); ++u) {
+    OutsideUnit& unit = out_->units[u];
+    unit.shares = Shares(u, totals);
+    if (u == 0) continue;
+    if (IsAncestor(unit.kind, home)) {
+      unit.role = UnitRole::kLauncher;
+    } else if (IsProducer(u, totals)) {
+      unit.role = UnitRole::kProducer;
+    }
+  }
+  return true;
+}
+
+double Judge::Stall(const Totals& totals) const {
+  const double lifetime = totals.times[consumer_].total();
+  if (lifetime <= 0) return 0;
+  return std::min(1.0, StallSeconds(totals) / lifetime);
+}
+
+std::pair<OutsideLimit, size_t> Judge::Decide(const Totals& totals) const {
+  const UnitShares own = Shares(0, totals);
+  std::vector<size_t> producers;
+  for (size_t u = 1; u < out_->units.size(); ++u) {
+    if (out_->units[u].role == UnitRole::kProducer) producers.push_back(u);
+  }
+  if (producers.empty()) {
+    const double most = std::max({kAloneWaits, own.on_cpu, own.runnable});
+    if (own.storage > most) return {OutsideLimit::kStorage, 0};
+    if (own.network > most) return {OutsideLimit::kNetwork, 0};
+    if (own.sleep > most) return {OutsideLimit::kSleep, 0};
+    return {OutsideLimit::kAlone, 0};
+  }
+  // The nearest producers are those the consumer deals with; the busiest of them decides.
+  const double stall = Stall(totals);
+  std::optional<size_t> next;
+  double least_wait = 0;
+  for (const size_t u : producers) {
+    if (out_->units[u].distance > 1) continue;
+    const double wait = Shares(u, totals).wait_consumer;
+    const double work = Shares(u, totals).work();
+    const double score = wait - 0.5 * std::min(1.0, work);
+    if (!next || score < least_wait) {
+      next = u;
+      least_wait = score;
+    }
+  }
+  if (!next) next = producers.front();
+  // Walk away from the consumer while the unit mostly waits for others further out.
+  std::set<size_t> walked = {0, *next};
+  size_t at = *next;
+  double wait_consumer = Shares(at, totals).wait_consumer;
+  while (true) {
+    // Threads of a unit that hand work on wait for each other as those at a lock do: where they
+    // wait for others, too, that is what they are after.
+    const UnitShares shares = Shares(at, totals);
+    if (shares.wait_input <= shares.work() - shares.lock) break;
+    const auto up = Upstream(at, totals, walked);
+    if (!up) break;
+    at = *up;
+    walked.insert(at);
+    wait_consumer = Shares(at, totals).wait_consumer;
+  }
+  // Waits whose end nobody saw may be waits for the other side or mere idleness of spare threads;
+  // then the consumer's own time off the CPU is what there is to judge by.
+  if (out_->knowledge < OutsideKnowledge::kCounts) wait_consumer = kHighStall;
+  if (SharesInterpreter(totals) != Sharing::kNo) {
+    const bool home = wait_consumer <= stall && out_->units[at].kind == out_->units[0].kind;
+    if (home || wait_consumer > stall) return {OutsideLimit::kInterpreter, home ? at : 0};
+  }
+  if (wait_consumer > stall) {
+    if (own.storage > kConsumerReads) return {OutsideLimit::kStorage, 0};
+    if (own.network > kConsumerReads) return {OutsideLimit::kNetwork, 0};
+    return {OutsideLimit::kConsumer, 0};
+  }
+  return {LimitOf(Shares(at, totals), out_->units[at].threads_count), at};
+}
+
+bool Judge::IsAmbiguous(OutsideLimit limit, const Totals& totals) const {
+  if (limit == OutsideLimit::kInterpreter) return SharesInterpreter(totals) == Sharing::kMutual;
+  if (limit != OutsideLimit::kLock && limit != OutsideLimit::kProducers) return false;
+  const size_t unit = Decide(totals).second;
+  const UnitShares shares = Shares(unit, totals);
+  // Both sides wait for each other where batches are taken in order and one takes long.
+  if (limit == OutsideLimit::kProducers) {
+    return shares.wait_consumer > kBothWait && Stall(totals) > kHighStall;
+  }
+  return !HandOnALock(shares, out_->units[unit].threads_count);
+}
+
+Judge::Sharing Judge::SharesInterpreter(const Totals& totals) const {
+  const ProcessKind& kind = out_->kinds[out_->units[0].kind];
+  if (!kind.name.starts_with("python") || !out_->cores_busy_ratio) return Sharing::kNo;
+  if (*out_->cores_busy_ratio > kCoresNotFull) return Sharing::kNo;
+  const ThreadTimes& own = totals.times[consumer_];
+  const double longest_s = own.total();
+  if (longest_s <= 0) return Sharing::kNo;
+  const auto timed = [](const ThreadTimes& time) {
+    return time.blocked_s[Index(WaitCause::kSleep)];
+  };
+  const auto locked = [](const ThreadTimes& time) {
+    return time.blocked_s[Index(WaitCause::kLock)];
+  };
+  double all_s = 0, others_s = 0, timed_s = 0, waited_s = 0, others_life_s = 0, locked_s = 0;
+  for (size_t g = 0; g < out_->groups.size(); ++g) {
+    if (out_->groups[g].kind != out_->units[0].kind) continue;
+    const ThreadTimes& time = totals.times[g];
+    all_s += time.on_cpu_s;
+    if (time.on_cpu_s < kComputes * time.total()) continue;
+    timed_s += timed(time);
+    waited_s += time.total();
+    if (g == consumer_) continue;
+    others_s += time.on_cpu_s;
+    others_life_s += time.total();
+    locked_s += locked(time);
+  }
+  const double cores = all_s / longest_s;
+  if (cores <= kOneCore || cores >= 2 - kOneCore || others_s <= kComputes * longest_s) {
+    return Sharing::kNo;
+  }
+  if (timed_s > kComputes * waited_s) return Sharing::kTimed;
+  const bool neither_is_busy =
+      others_life_s > kMoreThanOneThread * longest_s && locked_s > kMostlyLocked * others_life_s &&
+      locked(own) > kComputes * longest_s && own.on_cpu_s < kComputes * longest_s;
+  return neither_is_busy ? Sharing::kMutual : Sharing::kNo;
+}
+
+// Whether several threads wait for each other at a lock that one of them holds at a time.
+bool Judge::HandOnALock(const UnitShares& shares, double threads) {
+  const double going = threads * (shares.work() - shares.lock);
+  return threads > kMoreThanOneThread && shares.lock > kLockWaits && going > kOneGetsOn &&
+         going < kNoMoreThanOneGetsOn;
+}
+
+OutsideLimit Judge::LimitOf(const UnitShares& shares, double threads) const {
+  // Threads of a pool wake each other whatever limits them. A lock limits where they wait for it
+  // much and only one of them at a time gets on.
+  if (HandOnALock(shares, threads)) return OutsideLimit::kLock;
+  // What they do outside of it gets on beside the one that holds it. Waits for a queue between
+  // threads of one name look the same.
+  const double going = threads * (shares.work() - shares.lock);
+  if (threads > 2 && shares.lock > kMostlyLocked && going > kOneGetsOn && going < 2) {
+    return OutsideLimit::kLock;
+  }
+  const double cpu = shares.on_cpu + shares.runnable;
+  // Threads of one name need not do the same: where one of them has a core for itself, the timer
+  // is another one's, as that of a run-time which looks after its threads.
+  const bool one_computes =
+      threads * cpu > kOneThreadComputes && shares.sleep < kSleepsBesideWork * cpu;
+  const std::pair<double, OutsideLimit> parts[] = {
+      {cpu, OutsideLimit::kProducers},
+      {shares.storage, OutsideLimit::kStorage},
+      {shares.network, OutsideLimit::kNetwork},
+      {one_computes ? 0 : shares.sleep, OutsideLimit::kSleep},
+      {threads * cpu > kOneThreadComputes ? 0 : shares.other, OutsideLimit::kNone}};
+  const auto* most =
+      std::max_element(std::begin(parts), std::end(parts),
+                       [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (most->first <= 0) return OutsideLimit::kNone;
+  if (most->second == OutsideLimit::kProducers && out_->cores_busy_ratio &&
+      *out_->cores_busy_ratio > kCoresSaturated && shares.runnable > kRunnableAtSaturation) {
+    return OutsideLimit::kCores;
+  }
+  return most->second;
+}
+
+void Judge::AddUnit(const std::vector<size_t>& groups, const Totals& totals) {
+  OutsideUnit unit;
+  unit.groups = groups;
+  unit.kind = out_->groups[groups[0]].kind;
+  unit.key_group = groups[0];
+  for (const size_t g : groups) {
+    if (GroupWork(totals.times[g]) > GroupWork(totals.times[unit.key_group])) unit.key_group = g;
+    unit_of_[g] = out_->units.size();
+  }
+  unit.threads_count = out_->groups[unit.key_group].threads_count;
+  const ProcessKind& kind = out_->kinds[unit.kind];
+  const bool home = !out_->units.empty() && out_->units[0].kind == unit.kind;
+  if (out_->units.empty()) {
+    unit.name = out_->groups[groups[0]].main ? kind.name + "'s main thread"
+                                             : "thread " + out_->groups[groups[0]].thread;
+  } else if (home) {
+    const std::string thread = out_->groups[groups[0]].thread;
+    unit.name = thread == kind.name ? fmt::format("{}'s other threads", kind.name)
+                                    : fmt::format("threads {}", thread);
+  } else if (kind.pids.size() == 1) {
+    unit.name = fmt::format("process {} ({})", kind.name, kind.pids[0]);
+  } else {
+    unit.name = fmt::format("{} processes {}", kind.pids.size(), kind.name);
+  }
+  out_->units.push_back(std::move(unit));
+}
+
+bool Judge::IsAncestor(size_t kind, size_t of) const {
+  for (int steps = 0; steps < 64; ++steps) {
+    const auto parent = out_->kinds[of].parent;
+    if (!parent) return false;
+    of = *parent;
+    if (of == kind) return true;
+  }
+  return false;
+}
+
+// Seconds that `wakee` waited until `waker` ended it, over all groups of both.
+double Judge::Waited(size_t wakee, size_t waker, const Totals& totals) const {
+  double waited = 0;
+  for (size_t e = 0; e < out_->edges.size(); ++e) {
+    const WakeEdge& edge = out_->edges[e];
+    if (!edge.waker || !EndedByThreads(edge.cause)) continue;
+    if (unit_of_[*edge.waker] == waker && unit_of_[edge.wakee] == wakee) waited += totals.waits[e];
+  }
+  return waited;
+}
+
+void Judge::FindDistances(const Totals& totals) {
+  if (out_->knowledge < OutsideKnowledge::kCounts) {
+    // Nobody saw who wakes whom: threads of the same process, and processes that can send to it,
+    // may feed the consumer.
+    const std::set<size_t> linked = LinkedKinds(out_->units[0].kind);
+    for (size_t u = 1; u < out_->units.size(); ++u) {
+      const size_t kind = out_->units[u].kind;
+      const bool may = kind == out_->units[0].kind || linked.contains(kind);
+      if (may || !run_.Has("link_count")) out_->units[u].distance = 1;
+    }
+    return;
+  }
+  std::vector<size_t> front = {0};
+  while (!front.empty()) {
+    std::vector<size_t> next;
+    for (const size_t v : front) {
+      double waits = 0;
+      for (size_t u = 0; u < out_->units.size(); ++u) {
+        if (u != v) waits += Waited(v, u, totals);
+      }
+      for (size_t u = 1; u < out_->units.size(); ++u) {
+        OutsideUnit& unit = out_->units[u];
+        if (unit.distance >= 0) continue;
+        // Fed by v or feeding it: whichever is visible. When the consumer hardly waits, it is the
+        // producers' waits that show the exchange.
+        double own = 0;
+        for (size_t w = 0; w < out_->units.size(); ++w) {
+          if (w != u) own += Waited(u, w, totals);
+        }
+        const bool feeds = waits > 0 && Waited(v, u, totals) > kExchangeCounts * waits;
+        const bool fed = own > 0 && Waited(u, v, totals) > kExchangeCounts * own;
+        if (!feeds && !fed) continue;
+        unit.distance = out_->units[v].distance + 1;
+        next.push_back(u);
+      }
+    }
+    front = std::move(next);
+  }
+}
+
+// Kinds of which a process has a channel into one of kind `home`.
+std::set<size_t> Judge::LinkedKinds(size_t home) const {
+  std::map<int64_t, size_t> kind_of;
+  for (size_t k = 0; k < out_->kinds.size(); ++k) {
+    for (const int64_t pid : out_->kinds[k].pids) kind_of[pid] = k;
+  }
+  std::set<size_t> linked;
+  for (const MeasurementRow& row : run_.measurements) {
+    if (row.metric != "link_count" || row.maximum_value.value_or(0) <= 0) continue;
+    const size_t arrow = row.subject.find('>');
+    if (arrow == std::string::npos) continue;
+    const auto from = kind_of.find(row.pid);
+    const auto to = kind_of.find(std::strtoll(row.subject.c_str() + arrow + 1, nullptr, 10));
+    if (from != kind_of.end() && to != kind_of.end() && to->second == home)
+      linked.insert(from->second);
+  }
+  return linked;
+}
+
+// Whether `other` is on the consumer's side as seen from `unit`.
+bool Judge::TowardsConsumer(size_t unit, size_t other) const {
+  if (other == 0) return true;
+  const OutsideUnit& a = out_->units[unit];
+  const OutsideUnit& b = out_->units[other];
+  const size_t home = out_->units[0].kind;
+  if (a.kind != home && b.kind == home) return true;
+  if (a.kind == home && b.kind != home) return false;
+  return b.distance >= 0 && (a.distance < 0 || b.distance < a.distance);
+}
+
+UnitShares Judge::Shares(size_t u, const Totals& totals) const {
+  const OutsideUnit& unit = out_->units[u];
+  const size_t key = unit.key_group;
+  const ThreadTimes& time = totals.times[key];
+  UnitShares shares;
+  const double lifetime = time.total();
+  if (lifetime <= 0) return shares;
+  shares.on_cpu = time.on_cpu_s / lifetime;
+  shares.runnable = time.runnable_s / lifetime;
+  shares.storage =
+      (time.blocked_s[Index(WaitCause::kStorage)] + time.blocked_s[Index(WaitCause::kFault)]) /
+      lifetime;
+  shares.sleep = time.blocked_s[Index(WaitCause::kSleep)] / lifetime;
+  shares.stopped = time.blocked_s[Index(WaitCause::kStopped)] / lifetime;
+  std::array<double, kNumWaitCauses> left = time.blocked_s;
+  for (size_t e = 0; e < out_->edges.size(); ++e) {
+    const WakeEdge& edge = out_->edges[e];
+    if (edge.wakee != key || !edge.waker || !EndedByThreads(edge.cause)) continue;
+    const size_t waker = unit_of_[*edge.waker];
+    const double share = totals.waits[e] / lifetime;
+    left[Index(edge.cause)] -= totals.waits[e];
+    if (waker == u) {
+      shares.lock += share;
+    } else if (u == 0) {
+      shares.wait_input += share;
+    } else if (TowardsConsumer(u, waker)) {
+      shares.wait_consumer += share;
+    } else {
+      shares.wait_input += share;
+    }
+  }
+  // A wait for a socket with a time limit, as Python's, is one in poll().
+  if (Receives(unit)) {
+    left[Index(WaitCause::kNetwork)] += left[Index(WaitCause::kPoll)];
+    left[Index(WaitCause::kPoll)] = 0;
+  }
+  shares.network = std::max(0.0, left[Index(WaitCause::kNetwork)]) / lifetime;
+  double other = left[Index(WaitCause::kChild)];
+  for (const WaitCause cause :
+       {WaitCause::kLock, WaitCause::kPipe, WaitCause::kPoll, WaitCause::kOther}) {
+    other += std::max(0.0, left[Index(cause)]);
+  }
+  other /= lifetime;
+  if (out_->knowledge < OutsideKnowledge::kCounts) {
+    // Who ended them is not known: waits on others are taken as waits on the other side.
+    (u == 0 ? shares.wait_input : shares.wait_consumer) += other;
+    other = 0;
+  }
+  shares.other = other;
+  return shares;
+}
+
+// Whether sockets brought bytes to the unit's processes all the time.
+bool Judge::Receives(const OutsideUnit& unit) const {
+  const std::vector<int64_t>& ids = out_->kinds[unit.kind].process_ids;
+  return std::any_of(ids.begin(), ids.end(), [&](int64_t id) { return receivers_.contains(id); });
+}
+
+double Judge::StallSeconds(const Totals& totals) const {
+  if (out_->knowledge < OutsideKnowledge::kCounts) {
+    const ThreadTimes& time = totals.times[consumer_];
+    double waits = 0;
+    for (const WaitCause cause :
+         {WaitCause::kLock, WaitCause::kPipe, WaitCause::kPoll, WaitCause::kOther}) {
+      waits += time.blocked_s[Index(cause)];
+    }
+    return waits;
+  }
+  double waits = 0;
+  for (size_t u = 1; u < out_->units.size(); ++u) {
+    if (out_->units[u].role != UnitRole::kLauncher) waits += Waited(0, u, totals);
+  }
+  return waits;
+}
+
+// A unit that works or sleeps for a part of the consumer's own lifetime; what only lived for a
+// moment, a tool run while libraries load, feeds nobody.
+bool Judge::IsProducer(size_t u, const Totals& totals) const {
+  const OutsideUnit& unit = out_->units[u];
+  const double lifetime = totals.times[consumer_].total();
+  if (unit.distance < 0 || lifetime <= 0) return false;
+  const double alive = totals.times[unit.key_group].total() / lifetime;
+  const UnitShares& shares = unit.shares;
+  return alive * (shares.on_cpu + shares.runnable + shares.storage + shares.network) >
+             kUnitTakesPart ||
+         alive * shares.sleep > kUnitSleeps;
+}
+
+// The unit further out that ends most of the waits of `u`.
+std::optional<size_t> Judge::Upstream(size_t u, const Totals& totals,
+                                      const std::set<size_t>& walked) const {
+  std::optional<size_t> best;
+  double most = 0;
+  for (size_t w = 1; w < out_->units.size(); ++w) {
+    if (walked.contains(w) || TowardsConsumer(u, w)) continue;
+    if (out_->units[w].role != UnitRole::kProducer) continue;
+    const double waited = Waited(u, w, totals);
+    if (waited > most) {
+      most = waited;
+      best = w;
+    }
+  }
+  return best;
+}
+
+}  // namespace headrace::analysis
