@@ -42,9 +42,11 @@ std::optional<CpuQuota> CpuQuotaOf(const RunView& run, Real cores_used) {
   if (least != nullptr && EachWithinTheOther(groups)) {
     quota = CpuQuota{*least->value, StoppedRatio(run, least->subject)};
   }
+  // The same quota, but for rounding, tells here how often it stopped the run.
+  constexpr double kRounding = 1e-6;
   const bool started_with = run.run.cores_bound_by.find("quota") != std::string::npos;
   if (started_with && run.run.cores_count && possible(*run.run.cores_count) &&
-      (!quota || *run.run.cores_count < quota->cores)) {
+      (!quota || *run.run.cores_count < quota->cores * (1 - kRounding))) {
     quota = CpuQuota{*run.run.cores_count, std::nullopt};
   }
   return quota;

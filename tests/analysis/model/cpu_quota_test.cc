@@ -49,6 +49,16 @@ const Limit* CoresRow(const std::vector<Limit>& rows) {
   return nullptr;
 }
 
+TEST(CpuQuota, TheSameButForRoundingTellsHowOftenItStoppedTheRun) {
+  RunView run = Throttled();
+  run.run.cores_count = 0.6;
+  run.run.cores_bound_by = "cgroup quota";
+  AddQuota("/job", 0.6000000000000001, 200, 190, &run);  // a mean of many readings
+  const auto quota = CpuQuotaOf(run, 0.55);
+  ASSERT_TRUE(quota);
+  EXPECT_EQ(quota->stopped_ratio, 0.95);
+}
+
 TEST(CpuQuota, OfTheControlGroupIsTheNumberOfCores) {
   RunView run = Throttled();
   AddQuota("/job", 0.6, 200, 190, &run);
