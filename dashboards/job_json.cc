@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "dashboards/job_report.h"
 #include "dashboards/json_number.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "analysis/thresholds.h"
 #include "base/terminal_text.h"

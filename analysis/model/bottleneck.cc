@@ -227,6 +227,7 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
   }
 }
 
+// How sure the limit of that run can be, beside what else used its cores.
 double MostSure(const PipelineModel& model) {
   if (!model.cores_contended()) return 1;
   return MostBesideOthers(model.cores_other_here().value_or(0), model.cores_budget());

@@ -11,7 +11,7 @@
 
 namespace headrace::analysis {
 
-Judge::Judge(const RunView& run, Outside* out) : run_(run), out_(out) {
+OutsideJudge::OutsideJudge(const RunView& run, Outside* out) : run_(run), out_(out) {
   for (const auto& [process_id, ns] : run.receiving_ns) {
     if (static_cast<double>(ns) > kReceives * static_cast<double>(run.run.duration_ns)) {
       receivers_.insert(process_id);
@@ -19,11 +19,11 @@ Judge::Judge(const RunView& run, Outside* out) : run_(run), out_(out) {
   }
 }
 
-bool Judge::FindUnits(const Totals& totals) {
+bool OutsideJudge::FindUnits(const Totals& totals) {
   return FindUnits(totals, FindConsumer(*out_, totals));
 }
 
-bool Judge::FindUnits(const Totals& totals, std::optional<size_t> consumer) {
+bool OutsideJudge::FindUnits(const Totals& totals, std::optional<size_t> consumer) {
   if (!consumer) return false;
   consumer_ = *consumer;
   const size_t home = out_->groups[consumer_].kind;
@@ -55,13 +55,13 @@ bool Judge::FindUnits(const Totals& totals, std::optional<size_t> consumer) {
   return true;
 }
 
-double Judge::Stall(const Totals& totals) const {
+double OutsideJudge::Stall(const Totals& totals) const {
   const double lifetime = totals.times[consumer_].total();
   if (lifetime <= 0) return 0;
   return std::min(1.0, StallSeconds(totals) / lifetime);
 }
 
-std::pair<OutsideLimit, size_t> Judge::Decide(const Totals& totals) const {
+std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const {
   const UnitShares own = Shares(0, totals);
   std::vector<size_t> producers;
   for (size_t u = 1; u < out_->units.size(); ++u) {
@@ -119,7 +119,7 @@ std::pair<OutsideLimit, size_t> Judge::Decide(const Totals& totals) const {
   return {LimitOf(Shares(at, totals), out_->units[at].threads_count), at};
 }
 
-bool Judge::IsAmbiguous(OutsideLimit limit, const Totals& totals) const {
+bool OutsideJudge::IsAmbiguous(OutsideLimit limit, const Totals& totals) const {
   if (limit == OutsideLimit::kInterpreter) return SharesInterpreter(totals) == Sharing::kMutual;
   if (limit != OutsideLimit::kLock && limit != OutsideLimit::kProducers) return false;
   const size_t unit = Decide(totals).second;
@@ -131,7 +131,7 @@ bool Judge::IsAmbiguous(OutsideLimit limit, const Totals& totals) const {
   return !HandOnALock(shares, out_->units[unit].threads_count);
 }
 
-Judge::Sharing Judge::SharesInterpreter(const Totals& totals) const {
+OutsideJudge::Sharing OutsideJudge::SharesInterpreter(const Totals& totals) const {
   const ProcessKind& kind = out_->kinds[out_->units[0].kind];
   if (!kind.name.starts_with("python") || !out_->cores_busy_ratio) return Sharing::kNo;
   if (*out_->cores_busy_ratio > kCoresNotFull) return Sharing::kNo;
@@ -169,13 +169,13 @@ Judge::Sharing Judge::SharesInterpreter(const Totals& totals) const {
 }
 
 // Whether several threads wait for each other at a lock that one of them holds at a time.
-bool Judge::HandOnALock(const UnitShares& shares, double threads) {
+bool OutsideJudge::HandOnALock(const UnitShares& shares, double threads) {
   const double going = threads * (shares.work() - shares.lock);
   return threads > kMoreThanOneThread && shares.lock > kLockWaits && going > kOneGetsOn &&
          going < kNoMoreThanOneGetsOn;
 }
 
-OutsideLimit Judge::LimitOf(const UnitShares& shares, double threads) const {
+OutsideLimit OutsideJudge::LimitOf(const UnitShares& shares, double threads) const {
   // Threads of a pool wake each other whatever limits them. A lock limits where they wait for it
   // much and only one of them at a time gets on.
   if (HandOnALock(shares, threads)) return OutsideLimit::kLock;
@@ -207,7 +207,7 @@ OutsideLimit Judge::LimitOf(const UnitShares& shares, double threads) const {
   return most->second;
 }
 
-void Judge::AddUnit(const std::vector<size_t>& groups, const Totals& totals) {
+void OutsideJudge::AddUnit(const std::vector<size_t>& groups, const Totals& totals) {
   OutsideUnit unit;
   unit.groups = groups;
   unit.kind = out_->groups[groups[0]].kind;
@@ -234,7 +234,7 @@ void Judge::AddUnit(const std::vector<size_t>& groups, const Totals& totals) {
   out_->units.push_back(std::move(unit));
 }
 
-bool Judge::IsAncestor(size_t kind, size_t of) const {
+bool OutsideJudge::IsAncestor(size_t kind, size_t of) const {
   for (int steps = 0; steps < 64; ++steps) {
     const auto parent = out_->kinds[of].parent;
     if (!parent) return false;
@@ -245,7 +245,7 @@ bool Judge::IsAncestor(size_t kind, size_t of) const {
 }
 
 // Seconds that `wakee` waited until `waker` ended it, over all groups of both.
-double Judge::Waited(size_t wakee, size_t waker, const Totals& totals) const {
+double OutsideJudge::Waited(size_t wakee, size_t waker, const Totals& totals) const {
   double waited = 0;
   for (size_t e = 0; e < out_->edges.size(); ++e) {
     const WakeEdge& edge = out_->edges[e];
@@ -255,7 +255,7 @@ double Judge::Waited(size_t wakee, size_t waker, const Totals& totals) const {
   return waited;
 }
 
-void Judge::FindDistances(const Totals& totals) {
+void OutsideJudge::FindDistances(const Totals& totals) {
   if (out_->knowledge < OutsideKnowledge::kCounts) {
     // Nobody saw who wakes whom: threads of the same process, and processes that can send to it,
     // may feed the consumer.
@@ -296,7 +296,7 @@ void Judge::FindDistances(const Totals& totals) {
 }
 
 // Kinds of which a process has a channel into one of kind `home`.
-std::set<size_t> Judge::LinkedKinds(size_t home) const {
+std::set<size_t> OutsideJudge::LinkedKinds(size_t home) const {
   std::map<int64_t, size_t> kind_of;
   for (size_t k = 0; k < out_->kinds.size(); ++k) {
     for (const int64_t pid : out_->kinds[k].pids) kind_of[pid] = k;
@@ -315,7 +315,7 @@ std::set<size_t> Judge::LinkedKinds(size_t home) const {
 }
 
 // Whether `other` is on the consumer's side as seen from `unit`.
-bool Judge::TowardsConsumer(size_t unit, size_t other) const {
+bool OutsideJudge::TowardsConsumer(size_t unit, size_t other) const {
   if (other == 0) return true;
   const OutsideUnit& a = out_->units[unit];
   const OutsideUnit& b = out_->units[other];
@@ -325,7 +325,7 @@ bool Judge::TowardsConsumer(size_t unit, size_t other) const {
   return b.distance >= 0 && (a.distance < 0 || b.distance < a.distance);
 }
 
-UnitShares Judge::Shares(size_t u, const Totals& totals) const {
+UnitShares OutsideJudge::Shares(size_t u, const Totals& totals) const {
   const OutsideUnit& unit = out_->units[u];
   const size_t key = unit.key_group;
   const ThreadTimes& time = totals.times[key];
@@ -378,12 +378,12 @@ UnitShares Judge::Shares(size_t u, const Totals& totals) const {
 }
 
 // Whether sockets brought bytes to the unit's processes all the time.
-bool Judge::Receives(const OutsideUnit& unit) const {
+bool OutsideJudge::Receives(const OutsideUnit& unit) const {
   const std::vector<int64_t>& ids = out_->kinds[unit.kind].process_ids;
   return std::any_of(ids.begin(), ids.end(), [&](int64_t id) { return receivers_.contains(id); });
 }
 
-double Judge::StallSeconds(const Totals& totals) const {
+double OutsideJudge::StallSeconds(const Totals& totals) const {
   if (out_->knowledge < OutsideKnowledge::kCounts) {
     const ThreadTimes& time = totals.times[consumer_];
     double waits = 0;
@@ -402,7 +402,7 @@ double Judge::StallSeconds(const Totals& totals) const {
 
 // A unit that works or sleeps for a part of the consumer's own lifetime; what only lived for a
 // moment, a tool run while libraries load, feeds nobody.
-bool Judge::IsProducer(size_t u, const Totals& totals) const {
+bool OutsideJudge::IsProducer(size_t u, const Totals& totals) const {
   const OutsideUnit& unit = out_->units[u];
   const double lifetime = totals.times[consumer_].total();
   if (unit.distance < 0 || lifetime <= 0) return false;
@@ -414,8 +414,8 @@ bool Judge::IsProducer(size_t u, const Totals& totals) const {
 }
 
 // The unit further out that ends most of the waits of `u`.
-std::optional<size_t> Judge::Upstream(size_t u, const Totals& totals,
-                                      const std::set<size_t>& walked) const {
+std::optional<size_t> OutsideJudge::Upstream(size_t u, const Totals& totals,
+                                             const std::set<size_t>& walked) const {
   std::optional<size_t> best;
   double most = 0;
   for (size_t w = 1; w < out_->units.size(); ++w) {

@@ -1,5 +1,5 @@
-// Judge: who is what in a run that is seen from outside, and what limits it by given sums of its
-// slices. Shares are of the lifetime of a unit's threads.
+// OutsideJudge: who is what in a run that is seen from outside, and what limits it by given sums of
+// its slices. Shares are of the lifetime of a unit's threads.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,11 +13,11 @@
 
 namespace headrace::analysis {
 
-class Judge {
+class OutsideJudge {
  public:
   // Both must outlive it. `out` has the groups, kinds, edges and knowledge of BuildSlices; its
   // units are filled by FindUnits.
-  Judge(const RunView& run, Outside* out);
+  OutsideJudge(const RunView& run, Outside* out);
 
   // Finds the consumer, or takes that group for it, and the units by the sums of the whole run.
   // False if there is no consumer; nothing else may be asked then.

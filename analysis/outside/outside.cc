@@ -264,7 +264,7 @@ std::optional<double> WaitOfRank(const RunView& run, const std::vector<int64_t>&
   }
   const Totals totals = Sum(one, slices, judged);
   if (!main || totals.times[*main].total() <= 0) return std::nullopt;  // nothing of it was seen
-  Judge judge(part, &one);
+  OutsideJudge judge(part, &one);
   if (!judge.FindUnits(totals, main)) return std::nullopt;
   return judge.Stall(totals);
 }
@@ -284,7 +284,7 @@ std::map<int64_t, double> WaitsByRank(const RunView& run, const std::vector<int6
 }
 
 // The consumer's waits, slice by slice of those that the verdict is about.
-TrainerWaits WaitsOf(const Judge& judge, const RunView& run, const Slices& slices,
+TrainerWaits WaitsOf(const OutsideJudge& judge, const RunView& run, const Slices& slices,
                      const std::vector<size_t>& all, const Outside& out) {
   TrainerWaits waits;
   if (run.accelerator_use.empty()) return waits;
@@ -333,7 +333,7 @@ bool OthersCompute(const Outside& out) {
 }
 
 // What limits, with its probability: by slices drawn anew, less what was lost.
-void AddFindings(Judge& judge, const Slices& slices, const std::vector<size_t>& all,
+void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<size_t>& all,
                  double lost_share, Outside* out) {
   // Resampling keeps the drift of a run; a verdict that half its windows contradict is none.
   Random random(kOutsideSeed);
@@ -448,7 +448,7 @@ Outside LookFromOutside(const RunView& run) {
   bool consumer_stopped = false;
   if (!stopped.empty()) {
     Outside first = out;
-    Judge look(run, &first);
+    OutsideJudge look(run, &first);
     consumer_stopped =
         look.FindUnits(totals) && std::find(stopped.begin(), stopped.end(),
                                             first.groups[look.consumer()].kind) != stopped.end();
@@ -482,12 +482,12 @@ Outside LookFromOutside(const RunView& run) {
   if (out.knowledge == OutsideKnowledge::kCpu) AddUnseenWaits(run, out, &slices);
   {
     Outside first = out;  // who the consumer is, to see when it began to take batches
-    Judge look(run, &first);
+    OutsideJudge look(run, &first);
     if (look.FindUnits(Sum(out, slices, all))) all = Steady(out, slices, look.consumer(), all);
   }
   out.steady_slices = all.size();
   const Totals whole = Sum(out, slices, all);
-  Judge judge(run, &out);
+  OutsideJudge judge(run, &out);
   if (!judge.FindUnits(whole)) {
     out.withheld = "no process of the tree could be followed";
     return out;

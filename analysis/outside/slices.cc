@@ -103,8 +103,7 @@ class Builder {
   bool IsGivenUpEarly() const {
     const bool is_given_up =
         std::any_of(run_.probes.begin(), run_.probes.end(), [](const ProbeRow& probe) {
-          return probe.probe == "off-CPU time" &&
-                 probe.reason.find("stopped while recording") != std::string::npos;
+          return probe.probe == "off-CPU time" && probe.is_stopped_early();
         });
     const auto seen = run_.course_seen_ns.find("on_cpu_ns");
     return is_given_up && seen != run_.course_seen_ns.end() &&

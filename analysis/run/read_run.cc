@@ -396,9 +396,9 @@ void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
 void ReadReceivers(RunDatabase& database, int64_t id, RunView* view) {
   database.Each(
       "SELECT process_id, SUM(duration_ns) AS duration_ns FROM (SELECT DISTINCT process_id, "
-      "start_ns, duration_ns FROM measurement_interval WHERE run_id = ?1 AND process_id IS NOT "
-      "NULL "
-      "AND metric = 'socket_received_bytes' AND value > 0) AS received GROUP BY process_id",
+      "start_ns, duration_ns FROM measurement_interval WHERE run_id = ?1 AND "
+      "process_id IS NOT NULL AND metric = 'socket_received_bytes' AND value > 0) AS received "
+      "GROUP BY process_id",
       id, [view](const ViewRow& row) {
         view->receiving_ns[row.Number("process_id")] = row.Number("duration_ns");
       });

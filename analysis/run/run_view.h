@@ -113,6 +113,11 @@ struct HostRow {
 struct ProbeRow {
   std::string probe, state, reason, fix;
   std::string affects = "";  // what the pages lack without it
+
+  // Whether it was stopped before the run ended, and that because recording took too much: in the
+  // words of collectors/probe_runner and recorder.
+  bool is_stopped_early() const { return reason.starts_with("stopped while recording: "); }
+  bool is_stopped_for_cost() const { return reason.starts_with("stopped while recording: after "); }
 };
 struct LossRow {
   std::string what;

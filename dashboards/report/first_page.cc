@@ -207,10 +207,10 @@ void AddFixAndNext(const RunView& run, const Statements& statements, FirstPage* 
   page->lines.push_back({"fix", next.text + (conditional ? ", if the load stays as it is" : "")});
   if (!next.command.empty()) page->lines.push_back({"", next.command, true});
   if (statements.allocation->gain_interval.high > most - 1) {
+    const bool one = statements.accelerators->devices.size() == 1;
     page->lines.push_back(
-        {"next", fmt::format("the GPU will limit it, at {:.2g} times this rate at "
-                             "most",
-                             most)});
+        {"next", fmt::format("{} will limit it, at {:.2g} times this rate at most",
+                             one ? "the GPU" : "the GPUs", most)});
     return;
   }
   if (next.limited_then) {

@@ -47,9 +47,8 @@ const Quantity* FactOf(const Section& section, const std::string& key) {
 
 // Whether the recorder measured less from some instant on, since recording took too much.
 bool SteppedDown(const analysis::RunView& run) {
-  return std::any_of(run.probes.begin(), run.probes.end(), [](const analysis::ProbeRow& probe) {
-    return probe.reason.starts_with("stopped while recording: after ");
-  });
+  return std::any_of(run.probes.begin(), run.probes.end(),
+                     [](const analysis::ProbeRow& probe) { return probe.is_stopped_for_cost(); });
 }
 
 // "recording took 1.3 % of the machine; no events lost", from the section that has it whole.

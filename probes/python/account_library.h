@@ -120,10 +120,9 @@ void hrx_queue_sampled(uint32_t queue, uint32_t occupancy, int taken);
  * A framework's own threads, whose work somebody else knows: the calling thread tells it now and
  * then. hrx_worked: since it last did, that operator took `busy_ns`, between `cpu_low_ns` and
  * `cpu_high_ns` of it on a CPU, waited for its input for `wait_in_ns` beside that, and completed so
- * many elements. Such an operator is never entered,
- * by which readers know that nobody else measured its time. hrx_stage_lived: meanwhile the stage's
- * threads lived for `lifetime_ns` together, `inside_ns` of it in operators that were told, and used
- * `cpu_ns`. */
+ * many elements. Such an operator is never entered, by which readers know that nobody else measured
+ * its time. hrx_stage_lived: meanwhile the stage's threads lived for `lifetime_ns` together,
+ * `inside_ns` of it in operators that were told, and used `cpu_ns`. */
 void hrx_worked(uint32_t op, uint64_t completions, uint64_t busy_ns, uint64_t cpu_low_ns,
                 uint64_t cpu_high_ns, uint64_t wait_in_ns);
 void hrx_stage_lived(uint32_t stage, uint64_t lifetime_ns, uint64_t inside_ns, uint64_t cpu_ns);

@@ -7,6 +7,7 @@
   commands   every command line that does not start with headrace (tests/docs/examples.bats runs those) is tried by another test, or
              has a reason why not, in OTHERS below
   glossary   the glossary is in order and defines no word twice
+  start      the README shows the two commands that build, `make demo` and `make test`
   site       mkdocs.yml lists every document once, in the order of docs/index.md
 
 Prints what is wrong, one line each, and ends with 1. tests/docs/documents_test.py checks that it finds what it should.
@@ -17,6 +18,7 @@ import sys
 
 # Where lines of documents are tried that start another program than headrace; or why they are not.
 OTHERS = {
+    r"make (demo|test)": "each builds all there is; CI runs make test",
     r"cc .*reader\.c|\./reader": "tests/python/test_install.py builds and runs it; tests/packaging/packages.bats with pkg-config",
     r"cc .*tunable\.c|\./tunable": "tests/cli/tune_feed.bats",
     r"(sudo )?systemctl": "needs systemd, which test systems lack",
@@ -98,15 +100,18 @@ def messages(source, quoted=None):
 
 def tutorial(source):
     program = (source / "docs/examples/tutorial.py").read_text(encoding="utf-8").strip()
-    blocks = re.findall(r"^```python\n(.*?)^```", (source / "docs/tutorial.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    if program not in (block.strip() for block in blocks):
+    if program not in (block.strip() for block in blocks(source / "docs/tutorial.md")):
         yield "docs/tutorial.md: its program is not docs/examples/tutorial.py"
+
+
+def blocks(document):
+    return re.findall(r"^```\w*\n(.*?)^```", document.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def commands(source, others=None):
     others, used = OTHERS if others is None else others, set()
     for document in [source / "README.md", *sorted(source.glob("docs/*.md"))]:
-        for block in re.findall(r"^```\w*\n(.*?)^```", document.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        for block in blocks(document):
             for line in block.splitlines():
                 line = line.removeprefix("$ ")
                 if not re.match(rf"({PROGRAMS})\b", line) or re.match(r"\w+ *=", line):
@@ -147,7 +152,15 @@ def site(source):
             break
 
 
-CHECKS = {"links": links, "messages": messages, "tutorial": tutorial, "commands": commands, "glossary": glossary, "site": site}
+def start(source):
+    shown = "\n".join(blocks(source / "README.md"))
+    for command in ("make demo", "make test"):
+        if not re.search(rf"^{command}\b", shown, re.MULTILINE):
+            yield f"README.md: no block shows {command}"
+
+
+CHECKS = {"links": links, "messages": messages, "tutorial": tutorial, "commands": commands, "glossary": glossary, "site": site,
+          "start": start}
 
 
 def main(names):

@@ -51,6 +51,12 @@ class Documents(unittest.TestCase):
         self.write("docs/concepts.md", rows([*words, "w29", "a"]))
         self.assertEqual(len(list(documents.glossary(self.source))), 2)
 
+    def test_the_readme_shows_how_to_build(self):
+        self.write("README.md", "```\nmake demo    # runs it\nmake test\n```\n")
+        self.assertEqual(list(documents.start(self.source)), [])
+        self.write("README.md", "`make test`\n```\nmake demo\nmake tests\n```\n")
+        self.assertEqual(list(documents.start(self.source)), ["README.md: no block shows make test"])
+
     def test_the_sites_list(self):
         self.write("docs/a.md", "# A\n")
         self.write("docs/b.md", "# B\n")
