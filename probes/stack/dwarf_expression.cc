@@ -6,168 +6,253 @@
 #include "probes/stack/dwarf_cursor.h"
 
 namespace headrace::probes::stack {
+namespace {
+
+constexpr uint32_t kMaxExpressionBytes = 1024;
+
+// Operations (DWARF 5, 7.7.1). Those of kOpLiteral and kOpRegisterPlus are 32 in a row.
+enum Operation : uint8_t {
+  kOpDereference = 0x06,
+  kOpConstantU1 = 0x08,
+  kOpConstantS1 = 0x09,
+  kOpConstantU2 = 0x0a,
+  kOpConstantS2 = 0x0b,
+  kOpConstantU4 = 0x0c,
+  kOpConstantS4 = 0x0d,
+  kOpConstantU8 = 0x0e,
+  kOpConstantS8 = 0x0f,
+  kOpConstantUnsigned = 0x10,
+  kOpConstantSigned = 0x11,
+  kOpDuplicate = 0x12,
+  kOpDrop = 0x13,
+  kOpSwap = 0x16,
+  kOpAnd = 0x1a,
+  kOpMinus = 0x1c,
+  kOpMultiply = 0x1e,
+  kOpNegate = 0x1f,
+  kOpNot = 0x20,
+  kOpOr = 0x21,
+  kOpPlus = 0x22,
+  kOpPlusConstant = 0x23,
+  kOpShiftLeft = 0x24,
+  kOpShiftRight = 0x25,
+  kOpShiftRightSigned = 0x26,
+  kOpExclusiveOr = 0x27,
+  kOpEqual = 0x29,
+  kOpGreaterOrEqual = 0x2a,
+  kOpGreater = 0x2b,
+  kOpLessOrEqual = 0x2c,
+  kOpLess = 0x2d,
+  kOpNotEqual = 0x2e,
+  kOpLiteral = 0x30,
+  kOpRegisterPlus = 0x70,
+  kOpAnyRegisterPlus = 0x92,
+  kOpNothing = 0x96
+};
+
+// What an operation of two operands makes of them, `b` being on top; absent if it is none.
+std::optional<uint64_t> Computed(uint8_t op, uint64_t a, uint64_t b) {
+  const auto signed_a = static_cast<int64_t>(a), signed_b = static_cast<int64_t>(b);
+  const bool too_far = b >= 64;
+  switch (op) {
+    case kOpAnd:
+      return a & b;
+    case kOpMinus:
+      return a - b;
+    case kOpMultiply:
+      return a * b;
+    case kOpOr:
+      return a | b;
+    case kOpPlus:
+      return a + b;
+    case kOpShiftLeft:
+      return too_far ? 0 : a << b;
+    case kOpShiftRight:
+      return too_far ? 0 : a >> b;
+    case kOpShiftRightSigned:
+      return too_far ? 0 : static_cast<uint64_t>(signed_a >> b);
+    case kOpExclusiveOr:
+      return a ^ b;
+    case kOpEqual:
+      return signed_a == signed_b;
+    case kOpGreaterOrEqual:
+      return signed_a >= signed_b;
+    case kOpGreater:
+      return signed_a > signed_b;
+    case kOpLessOrEqual:
+      return signed_a <= signed_b;
+    case kOpLess:
+      return signed_a < signed_b;
+    case kOpNotEqual:
+      return signed_a != signed_b;
+    default:
+      return std::nullopt;
+  }
+}
+
+// One evaluation. Each of the functions below takes an operation if it is of its kind.
+class Expression {
+ public:
+  Expression(std::span<const uint8_t> operations, const Registers& registers,
+             const StackCopy& memory)
+      : in_(operations, 0), registers_(registers), memory_(memory) {}
+
+  void Push(uint64_t value) {
+    if (depth_ < operands_.size())
+      operands_[depth_++] = value;
+    else
+      ok_ = false;
+  }
+
+  std::optional<uint64_t> Run() {
+    while (ok_ && in_.ok() && in_.left() > 0) {
+      const uint8_t op = in_.Value<uint8_t>();
+      // Branches and the rest never occur in .eh_frame.
+      if (!PushConstant(op) && !PushRegister(op) && !MoveOperands(op) && !Compute(op)) {
+        return std::nullopt;
+      }
+    }
+    if (!ok_ || !in_.ok() || depth_ == 0) return std::nullopt;
+    return operands_[depth_ - 1];
+  }
+
+ private:
+  uint64_t Pop() {
+    if (depth_ > 0) return operands_[--depth_];
+    ok_ = false;
+    return 0;
+  }
+  template <typename T>
+  void PushSigned(T value) {
+    Push(static_cast<uint64_t>(int64_t{value}));
+  }
+
+  bool PushConstant(uint8_t op) {
+    switch (op) {
+      case kOpConstantU1:
+        Push(in_.Value<uint8_t>());
+        return true;
+      case kOpConstantS1:
+        PushSigned(in_.Value<int8_t>());
+        return true;
+      case kOpConstantU2:
+        Push(in_.Value<uint16_t>());
+        return true;
+      case kOpConstantS2:
+        PushSigned(in_.Value<int16_t>());
+        return true;
+      case kOpConstantU4:
+        Push(in_.Value<uint32_t>());
+        return true;
+      case kOpConstantS4:
+        PushSigned(in_.Value<int32_t>());
+        return true;
+      case kOpConstantU8:
+      case kOpConstantS8:
+        Push(in_.Value<uint64_t>());
+        return true;
+      case kOpConstantUnsigned:
+        Push(in_.Unsigned());
+        return true;
+      case kOpConstantSigned:
+        PushSigned(in_.Signed());
+        return true;
+      default:
+        if (op < kOpLiteral || op >= kOpLiteral + 32) return false;
+        Push(op - uint64_t{kOpLiteral});
+        return true;
+    }
+  }
+
+  bool PushRegister(uint8_t op) {
+    uint64_t index;
+    if (op == kOpAnyRegisterPlus) {
+      index = in_.Unsigned();
+    } else if (op >= kOpRegisterPlus && op < kOpRegisterPlus + 32) {
+      index = op - uint64_t{kOpRegisterPlus};
+    } else {
+      return false;
+    }
+    const int64_t add = in_.Signed();
+    const std::optional<uint64_t> value = registers_.Get(index);
+    if (value)
+      Push(*value + static_cast<uint64_t>(add));
+    else
+      ok_ = false;
+    return true;
+  }
+
+  bool MoveOperands(uint8_t op) {
+    switch (op) {
+      case kOpDuplicate: {
+        const uint64_t value = Pop();
+        Push(value);
+        Push(value);
+        return true;
+      }
+      case kOpDrop:
+        Pop();
+        return true;
+      case kOpSwap: {
+        const uint64_t b = Pop(), a = Pop();
+        Push(b);
+        Push(a);
+        return true;
+      }
+      case kOpNothing:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  bool Compute(uint8_t op) {
+    switch (op) {
+      case kOpDereference: {
+        const std::optional<uint64_t> word = memory_.Word(Pop());
+        ok_ = ok_ && word.has_value();
+        Push(word.value_or(0));
+        return true;
+      }
+      case kOpNegate:
+        Push(0 - Pop());
+        return true;
+      case kOpNot:
+        Push(~Pop());
+        return true;
+      case kOpPlusConstant: {
+        const uint64_t add = in_.Unsigned();
+        Push(Pop() + add);
+        return true;
+      }
+      default: {
+        const uint64_t b = Pop(), a = Pop();
+        const std::optional<uint64_t> value = Computed(op, a, b);
+        if (value) Push(*value);
+        return value.has_value();
+      }
+    }
+  }
+
+  DwarfCursor in_;
+  const Registers& registers_;
+  const StackCopy& memory_;
+  std::array<uint64_t, 32> operands_{};
+  size_t depth_ = 0;
+  bool ok_ = true;
+};
+
+}  // namespace
 
 std::optional<uint64_t> EvaluateExpression(const ElfImage& image, uint64_t offset, uint32_t size,
                                            const Registers& registers, const StackCopy& memory,
                                            std::optional<uint64_t> cfa) {
-  if (size > 1024) return std::nullopt;
-  std::vector<uint8_t> bytes(size);
-  if (!image.source().Read(offset, bytes.data(), size)) return std::nullopt;
-  DwarfCursor in(bytes, 0);
-  std::array<uint64_t, 32> stack{};
-  size_t depth = 0;
-  bool ok = true;
-  const auto push = [&](uint64_t v) {
-    if (depth < stack.size())
-      stack[depth++] = v;
-    else
-      ok = false;
-  };
-  const auto pop = [&]() -> uint64_t {
-    if (depth > 0) return stack[--depth];
-    ok = false;
-    return 0;
-  };
-  if (cfa) push(*cfa);
-  const auto push_register = [&](uint64_t index, int64_t add) {
-    const auto value = registers.Get(index);
-    if (!value)
-      ok = false;
-    else
-      push(*value + static_cast<uint64_t>(add));
-  };
-  while (ok && in.ok() && in.left() > 0) {
-    const uint8_t op = in.Value<uint8_t>();
-    if (op >= 0x30 && op <= 0x4f) {  // lit0..31
-      push(op - 0x30u);
-    } else if (op >= 0x70 && op <= 0x8f) {  // breg0..31
-      push_register(op - 0x70u, in.Signed());
-    } else {
-      switch (op) {
-        case 0x06: {  // deref
-          const auto word = memory.Word(pop());
-          if (!word) return std::nullopt;
-          push(*word);
-          break;
-        }
-        case 0x08:
-          push(in.Value<uint8_t>());
-          break;
-        case 0x09:
-          push(static_cast<uint64_t>(int64_t{in.Value<int8_t>()}));
-          break;
-        case 0x0a:
-          push(in.Value<uint16_t>());
-          break;
-        case 0x0b:
-          push(static_cast<uint64_t>(int64_t{in.Value<int16_t>()}));
-          break;
-        case 0x0c:
-          push(in.Value<uint32_t>());
-          break;
-        case 0x0d:
-          push(static_cast<uint64_t>(int64_t{in.Value<int32_t>()}));
-          break;
-        case 0x0e:
-        case 0x0f:
-          push(in.Value<uint64_t>());
-          break;
-        case 0x10:
-          push(in.Unsigned());
-          break;
-        case 0x11:
-          push(static_cast<uint64_t>(in.Signed()));
-          break;
-        case 0x12: {  // dup
-          const uint64_t v = pop();
-          push(v);
-          push(v);
-          break;
-        }
-        case 0x13:
-          pop();
-          break;
-        case 0x16: {  // swap
-          const uint64_t b = pop(), a = pop();
-          push(b);
-          push(a);
-          break;
-        }
-        case 0x1a:
-          push(pop() & pop());
-          break;
-        case 0x1c: {  // minus
-          const uint64_t b = pop(), a = pop();
-          push(a - b);
-          break;
-        }
-        case 0x1e:
-          push(pop() * pop());
-          break;
-        case 0x1f:
-          push(0 - pop());
-          break;
-        case 0x20:
-          push(~pop());
-          break;
-        case 0x21:
-          push(pop() | pop());
-          break;
-        case 0x22:
-          push(pop() + pop());
-          break;
-        case 0x23: {
-          const uint64_t add = in.Unsigned();
-          push(pop() + add);
-          break;
-        }
-        case 0x24:
-        case 0x25:
-        case 0x26: {  // shl, shr, shra
-          const uint64_t by = pop(), v = pop();
-          if (by >= 64)
-            push(0);
-          else if (op == 0x24)
-            push(v << by);
-          else if (op == 0x25)
-            push(v >> by);
-          else
-            push(static_cast<uint64_t>(static_cast<int64_t>(v) >> by));
-          break;
-        }
-        case 0x27:
-          push(pop() ^ pop());
-          break;
-        case 0x29:
-        case 0x2a:
-        case 0x2b:
-        case 0x2c:
-        case 0x2d:
-        case 0x2e: {  // eq ge gt le lt ne
-          const auto b = static_cast<int64_t>(pop()), a = static_cast<int64_t>(pop());
-          const bool r = op == 0x29   ? a == b
-                         : op == 0x2a ? a >= b
-                         : op == 0x2b ? a > b
-                         : op == 0x2c ? a <= b
-                         : op == 0x2d ? a < b
-                                      : a != b;
-          push(r ? 1 : 0);
-          break;
-        }
-        case 0x92: {  // bregx
-          const uint64_t index = in.Unsigned();
-          push_register(index, in.Signed());
-          break;
-        }
-        case 0x96:
-          break;  // nop
-        default:
-          return std::nullopt;  // branches and the rest never occur in .eh_frame
-      }
-    }
-  }
-  if (!ok || !in.ok() || depth == 0) return std::nullopt;
-  return stack[depth - 1];
+  if (size > kMaxExpressionBytes) return std::nullopt;
+  std::vector<uint8_t> operations(size);
+  if (!image.source().Read(offset, operations.data(), size)) return std::nullopt;
+  Expression expression(operations, registers, memory);
+  if (cfa) expression.Push(*cfa);
+  return expression.Run();
 }
 
 }  // namespace headrace::probes::stack

@@ -12,7 +12,7 @@ namespace headrace::probes::stack {
 namespace {
 
 constexpr size_t kMaxEntryBytes = 65536;  // of one CIE or FDE
-constexpr int kMaxOperations = 4096;      // of one call frame program
+constexpr int kMaxInstructions = 4096;    // of one call frame program
 constexpr size_t kMaxRemembered = 16;
 
 struct CommonEntry {  // CIE
@@ -93,155 +93,222 @@ struct Row {
   std::array<UnwindRule::Register, kNumRegisters> registers{};
 };
 
-// Runs call frame instructions up to `target`; false if they are damaged.
-bool RunProgram(DwarfCursor in, uint64_t file_offset, const CommonEntry& common, uint64_t location,
-                uint64_t target, const Row& initial, Row* row) {
-  using Kind = UnwindRule::Kind;
-  std::vector<Row> remembered;
-  const auto set = [&](uint64_t index, Kind kind, int64_t offset, uint32_t size = 0) {
-    // Registers beyond those followed (vectors, flags) never decide where a frame is.
+// Call frame instructions (DWARF 5, 7.24; the last two are GNU's). The first three have a number in
+// their lower six bits.
+enum Instruction : uint8_t {
+  kCfaAdvance = 0x40,
+  kCfaOffset = 0x80,
+  kCfaRestore = 0xc0,
+  kCfaNothing = 0x00,
+  kCfaSetLocation = 0x01,
+  kCfaAdvance1 = 0x02,
+  kCfaAdvance2 = 0x03,
+  kCfaAdvance4 = 0x04,
+  kCfaOffsetExtended = 0x05,
+  kCfaRestoreExtended = 0x06,
+  kCfaUndefined = 0x07,
+  kCfaSameValue = 0x08,
+  kCfaRegister = 0x09,
+  kCfaRememberState = 0x0a,
+  kCfaRestoreState = 0x0b,
+  kCfaDefine = 0x0c,
+  kCfaDefineRegister = 0x0d,
+  kCfaDefineOffset = 0x0e,
+  kCfaDefineExpression = 0x0f,
+  kCfaExpression = 0x10,
+  kCfaOffsetExtendedSigned = 0x11,
+  kCfaDefineSigned = 0x12,
+  kCfaDefineOffsetSigned = 0x13,
+  kCfaValueOffset = 0x14,
+  kCfaValueOffsetSigned = 0x15,
+  kCfaValueExpression = 0x16,
+  kCfaNegateReturnAddressState = 0x2d,  // AArch64: the bits of the signature are masked instead
+  kCfaArgumentsSize = 0x2e,
+  kCfaNegativeOffsetExtended = 0x2f
+};
+
+// What follows the register's number in an instruction that says where a register is.
+enum class Operand { kNone, kNumber, kScaled, kScaledSigned, kScaledNegative, kBlock };
+
+// Instructions that begin with a register's number and say where that register is.
+constexpr struct RegisterInstruction {
+  uint8_t instruction;
+  UnwindRule::Kind kind;
+  Operand operand;
+} kRegisterInstructions[] = {
+    {kCfaOffsetExtended, UnwindRule::Kind::kAtCfa, Operand::kScaled},
+    {kCfaUndefined, UnwindRule::Kind::kUndefined, Operand::kNone},
+    {kCfaSameValue, UnwindRule::Kind::kSame, Operand::kNone},
+    {kCfaRegister, UnwindRule::Kind::kRegister, Operand::kNumber},
+    {kCfaExpression, UnwindRule::Kind::kAtExpression, Operand::kBlock},
+    {kCfaOffsetExtendedSigned, UnwindRule::Kind::kAtCfa, Operand::kScaledSigned},
+    {kCfaValueOffset, UnwindRule::Kind::kCfaPlus, Operand::kScaled},
+    {kCfaValueOffsetSigned, UnwindRule::Kind::kCfaPlus, Operand::kScaledSigned},
+    {kCfaValueExpression, UnwindRule::Kind::kExpression, Operand::kBlock},
+    {kCfaNegativeOffsetExtended, UnwindRule::Kind::kAtCfa, Operand::kScaledNegative},
+};
+
+// A run through the call frame instructions of a CIE or FDE. Each of the private functions takes an
+// instruction if it is of its kind.
+class FrameProgram {
+ public:
+  // `in`: the instructions, which begin at `file_offset`. `initial`: the row that instructions of
+  // the kind "restore" restore registers from.
+  FrameProgram(DwarfCursor in, uint64_t file_offset, const CommonEntry& common, const Row& initial)
+      : in_(in), file_offset_(file_offset), common_(common), initial_(initial) {}
+
+  // Changes `row`, which holds at `location`, to what holds at `target`; false if the instructions
+  // are damaged.
+  bool Run(uint64_t location, uint64_t target, Row* row) {
+    for (int n = 0; in_.ok() && in_.left() > 0; ++n) {
+      if (n >= kMaxInstructions) return false;
+      const uint8_t instruction = in_.Value<uint8_t>();
+      if (const auto next = NextLocation(instruction, location)) {
+        location = *next;
+        if (location > target) return in_.ok();
+      } else if (!DefineCfa(instruction, row) && !DefineRegister(instruction, row) &&
+                 !RestoreRegister(instruction, row) && !SaveState(instruction, row)) {
+        return false;
+      }
+    }
+    return in_.ok();
+  }
+
+ private:
+  int64_t Scaled(int64_t n) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(n) *
+                                static_cast<uint64_t>(common_.data_factor));
+  }
+  int64_t Number() { return static_cast<int64_t>(in_.Unsigned()); }
+  // Skips a block of operations and returns where it is in the file.
+  int64_t Block(uint32_t* size) {
+    *size = static_cast<uint32_t>(std::min<uint64_t>(in_.Unsigned(), UINT32_MAX));
+    const auto at = static_cast<int64_t>(file_offset_ + in_.position());
+    in_.Skip(*size);
+    return at;
+  }
+
+  std::optional<uint64_t> NextLocation(uint8_t instruction, uint64_t location) {
+    uint64_t advance = 0;
+    switch (instruction) {
+      case kCfaSetLocation:
+        return in_.Pointer(common_.pointer_encoding, 0);
+      case kCfaAdvance1:
+        advance = in_.Value<uint8_t>();
+        break;
+      case kCfaAdvance2:
+        advance = in_.Value<uint16_t>();
+        break;
+      case kCfaAdvance4:
+        advance = in_.Value<uint32_t>();
+        break;
+      default:
+        if ((instruction & 0xc0) != kCfaAdvance) return std::nullopt;
+        advance = instruction & 0x3f;
+    }
+    return location + advance * common_.code_factor;
+  }
+
+  bool DefineCfa(uint8_t instruction, Row* row) {
+    switch (instruction) {
+      case kCfaDefine:
+      case kCfaDefineSigned:
+        row->cfa_is_expression = false;
+        row->cfa_register = in_.Unsigned();
+        row->cfa_offset = instruction == kCfaDefine ? Number() : Scaled(in_.Signed());
+        return true;
+      case kCfaDefineRegister:
+        row->cfa_register = in_.Unsigned();
+        return true;
+      case kCfaDefineOffset:
+        row->cfa_offset = Number();
+        return true;
+      case kCfaDefineOffsetSigned:
+        row->cfa_offset = Scaled(in_.Signed());
+        return true;
+      case kCfaDefineExpression:
+        row->cfa_is_expression = true;
+        row->cfa_offset = Block(&row->cfa_size);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  bool DefineRegister(uint8_t instruction, Row* row) {
+    if ((instruction & 0xc0) == kCfaOffset) {
+      Set(instruction & 0x3f, UnwindRule::Kind::kAtCfa, Scaled(Number()), 0, row);
+      return true;
+    }
+    const auto* const known = std::find_if(
+        std::begin(kRegisterInstructions), std::end(kRegisterInstructions),
+        [&](const RegisterInstruction& each) { return each.instruction == instruction; });
+    if (known == std::end(kRegisterInstructions)) return false;
+    const uint64_t index = in_.Unsigned();
+    uint32_t size = 0;
+    const int64_t offset = Offset(known->operand, &size);
+    Set(index, known->kind, offset, size, row);
+    return true;
+  }
+
+  int64_t Offset(Operand operand, uint32_t* size) {
+    switch (operand) {
+      case Operand::kNone:
+        break;
+      case Operand::kNumber:
+        return Number();
+      case Operand::kScaled:
+        return Scaled(Number());
+      case Operand::kScaledSigned:
+        return Scaled(in_.Signed());
+      case Operand::kScaledNegative:
+        return Scaled(-static_cast<int64_t>(in_.Unsigned() & INT64_MAX));
+      case Operand::kBlock:
+        return Block(size);
+    }
+    return 0;
+  }
+
+  // Registers beyond those followed (vectors, flags) never decide where a frame is.
+  static void Set(uint64_t index, UnwindRule::Kind kind, int64_t offset, uint32_t size, Row* row) {
     if (index < kNumRegisters) {
       row->registers[index] = {static_cast<uint8_t>(index), kind, offset, size};
     }
-  };
-  const auto scaled = [&](int64_t n) {
-    return static_cast<int64_t>(static_cast<uint64_t>(n) *
-                                static_cast<uint64_t>(common.data_factor));
-  };
-  const auto block = [&](uint32_t* size) {
-    *size = static_cast<uint32_t>(std::min<uint64_t>(in.Unsigned(), UINT32_MAX));
-    const auto at = static_cast<int64_t>(file_offset + in.position());
-    in.Skip(*size);
-    return at;
-  };
-  for (int n = 0; in.ok() && in.left() > 0; ++n) {
-    if (n >= kMaxOperations) return false;
-    const uint8_t op = in.Value<uint8_t>();
-    const uint64_t low = op & 0x3f;
-    uint64_t advance = 0;
-    uint32_t size = 0;
-    if (op >> 6 == 1) {
-      advance = low;
-    } else if (op >> 6 == 2) {  // DW_CFA_offset
-      set(low, Kind::kAtCfa, scaled(static_cast<int64_t>(in.Unsigned())));
-    } else if (op >> 6 == 3) {  // DW_CFA_restore
-      if (low < kNumRegisters) row->registers[low] = initial.registers[low];
-    } else {
-      switch (op) {
-        case 0x00:
-          break;      // nop
-        case 0x01: {  // set_loc
-          const uint64_t to = in.Pointer(common.pointer_encoding, 0);
-          if (to > target) return in.ok();
-          location = to;
-          break;
-        }
-        case 0x02:
-          advance = in.Value<uint8_t>();
-          break;  // advance_loc1
-        case 0x03:
-          advance = in.Value<uint16_t>();
-          break;  // advance_loc2
-        case 0x04:
-          advance = in.Value<uint32_t>();
-          break;      // advance_loc4
-        case 0x05: {  // offset_extended
-          const uint64_t index = in.Unsigned();
-          set(index, Kind::kAtCfa, scaled(static_cast<int64_t>(in.Unsigned())));
-          break;
-        }
-        case 0x06: {  // restore_extended
-          const uint64_t index = in.Unsigned();
-          if (index < kNumRegisters) row->registers[index] = initial.registers[index];
-          break;
-        }
-        case 0x07:
-          set(in.Unsigned(), Kind::kUndefined, 0);
-          break;
-        case 0x08:
-          set(in.Unsigned(), Kind::kSame, 0);
-          break;
-        case 0x09: {  // register
-          const uint64_t index = in.Unsigned();
-          set(index, Kind::kRegister, static_cast<int64_t>(in.Unsigned()));
-          break;
-        }
-        case 0x0a:  // remember_state
-          if (remembered.size() >= kMaxRemembered) return false;
-          remembered.push_back(*row);
-          break;
-        case 0x0b:  // restore_state
-          if (remembered.empty()) return false;
-          *row = remembered.back();
-          remembered.pop_back();
-          break;
-        case 0x0c:  // def_cfa
-        case 0x12:  // def_cfa_sf
-          row->cfa_is_expression = false;
-          row->cfa_register = in.Unsigned();
-          row->cfa_offset = op == 0x0c ? static_cast<int64_t>(in.Unsigned()) : scaled(in.Signed());
-          break;
-        case 0x0d:
-          row->cfa_register = in.Unsigned();
-          break;  // def_cfa_register
-        case 0x0e:
-          row->cfa_offset = static_cast<int64_t>(in.Unsigned());
-          break;
-        case 0x13:
-          row->cfa_offset = scaled(in.Signed());
-          break;
-        case 0x0f:  // def_cfa_expression
-          row->cfa_is_expression = true;
-          row->cfa_offset = block(&row->cfa_size);
-          break;
-        case 0x10: {  // expression
-          const uint64_t index = in.Unsigned();
-          const int64_t at = block(&size);
-          set(index, Kind::kAtExpression, at, size);
-          break;
-        }
-        case 0x16: {  // val_expression
-          const uint64_t index = in.Unsigned();
-          const int64_t at = block(&size);
-          set(index, Kind::kExpression, at, size);
-          break;
-        }
-        case 0x11: {  // offset_extended_sf
-          const uint64_t index = in.Unsigned();
-          set(index, Kind::kAtCfa, scaled(in.Signed()));
-          break;
-        }
-        case 0x14: {  // val_offset
-          const uint64_t index = in.Unsigned();
-          set(index, Kind::kCfaPlus, scaled(static_cast<int64_t>(in.Unsigned())));
-          break;
-        }
-        case 0x15: {  // val_offset_sf
-          const uint64_t index = in.Unsigned();
-          set(index, Kind::kCfaPlus, scaled(in.Signed()));
-          break;
-        }
-        case 0x2d:
-          break;  // AArch64 negate_ra_state: the bits are masked instead
-        case 0x2e:
-          in.Unsigned();
-          break;      // GNU_args_size
-        case 0x2f: {  // GNU_negative_offset_extended
-          const uint64_t index = in.Unsigned();
-          set(index, Kind::kAtCfa, scaled(-static_cast<int64_t>(in.Unsigned() & INT64_MAX)));
-          break;
-        }
-        default:
-          return false;
-      }
-    }
-    if (advance != 0) {
-      location += advance * common.code_factor;
-      if (location > target) return in.ok();
+  }
+
+  bool RestoreRegister(uint8_t instruction, Row* row) {
+    const bool is_short = (instruction & 0xc0) == kCfaRestore;
+    if (!is_short && instruction != kCfaRestoreExtended) return false;
+    const uint64_t index = is_short ? instruction & 0x3f : in_.Unsigned();
+    if (index < kNumRegisters) row->registers[index] = initial_.registers[index];
+    return true;
+  }
+
+  bool SaveState(uint8_t instruction, Row* row) {
+    switch (instruction) {
+      case kCfaRememberState:
+        if (remembered_.size() >= kMaxRemembered) return false;
+        remembered_.push_back(*row);
+        return true;
+      case kCfaRestoreState:
+        if (remembered_.empty()) return false;
+        *row = remembered_.back();
+        remembered_.pop_back();
+        return true;
+      case kCfaArgumentsSize:
+        in_.Unsigned();
+        return true;
+      default:
+        return instruction == kCfaNothing || instruction == kCfaNegateReturnAddressState;
     }
   }
-  return in.ok();
-}
+
+  DwarfCursor in_;
+  const uint64_t file_offset_;
+  const CommonEntry& common_;
+  const Row& initial_;
+  std::vector<Row> remembered_;
+};
 
 // Offset and address of the FDE that the search table names for `address`.
 struct EntryPlace {
@@ -303,17 +370,14 @@ std::optional<UnwindRule> FindUnwindRule(const ElfImage& image, uint64_t address
   if (!in.ok() || address < begin || address - begin >= size) return std::nullopt;
 
   Row row;
-  const auto program = std::span(common->bytes).subspan(common->program);
-  if (!RunProgram(DwarfCursor(program, 0), common->offset + common->program, *common, 0, UINT64_MAX,
-                  row, &row)) {
-    return std::nullopt;
-  }
+  FrameProgram of_common(DwarfCursor(std::span(common->bytes).subspan(common->program), 0),
+                         common->offset + common->program, *common, row);
+  if (!of_common.Run(0, UINT64_MAX, &row)) return std::nullopt;
   const Row initial = row;
   const size_t at = in.position();
-  if (!RunProgram(DwarfCursor(std::span(entry->bytes).subspan(at), in.address()),
-                  entry->offset + at, *common, begin, address, initial, &row)) {
-    return std::nullopt;
-  }
+  FrameProgram own(DwarfCursor(std::span(entry->bytes).subspan(at), in.address()),
+                   entry->offset + at, *common, initial);
+  if (!own.Run(begin, address, &row)) return std::nullopt;
   if (!row.cfa_is_expression && row.cfa_register >= kNumRegisters) return std::nullopt;
   UnwindRule rule;
   rule.cfa_is_expression = row.cfa_is_expression;
