@@ -213,6 +213,13 @@ SegmentSnapshot AccountSegment::Read(bool alive, const ThreadTimeReader& thread_
 }
 
 void AccountSegment::ReadTables(const hr_header& header, uint64_t now, SegmentSnapshot* out) const {
+  ReadStages(header, now, out);
+  ReadOperators(header, out);
+  ReadQueues(header, now, out);
+  ReadResources(header, out);
+}
+
+void AccountSegment::ReadStages(const hr_header& header, uint64_t now, SegmentSnapshot* out) const {
   std::vector<hr_stage_entry> stages(HR_MAX_STAGES + 1);
   ReadAt(offsetof(hr_segment, stages), stages.data(), stages.size() * sizeof(hr_stage_entry));
   for (uint32_t i = 0; i <= header.num_stages; i++) {
@@ -235,6 +242,9 @@ void AccountSegment::ReadTables(const hr_header& header, uint64_t now, SegmentSn
     stage.runnable_ns = Limited(e.runnable_ns);
     out->stages.push_back(std::move(stage));
   }
+}
+
+void AccountSegment::ReadOperators(const hr_header& header, SegmentSnapshot* out) const {
   std::vector<hr_operator_entry> operators(header.num_operators);
   ReadAt(offsetof(hr_segment, operators), operators.data(),
          operators.size() * sizeof(hr_operator_entry));
@@ -247,6 +257,9 @@ void AccountSegment::ReadTables(const hr_header& header, uint64_t now, SegmentSn
     if (has_bounds_) op.on_cpu_low_ns = op.on_cpu_high_ns = 0;
     out->operators.push_back(std::move(op));
   }
+}
+
+void AccountSegment::ReadQueues(const hr_header& header, uint64_t now, SegmentSnapshot* out) const {
   for (uint32_t i = 0; i < header.num_queues; i++) {
     hr_queue_entry e;
     for (int attempt = 0; attempt < 8; attempt++) {
@@ -272,6 +285,9 @@ void AccountSegment::ReadTables(const hr_header& header, uint64_t now, SegmentSn
     queue.gets = Limited(e.gets_count);
     out->queues.push_back(std::move(queue));
   }
+}
+
+void AccountSegment::ReadResources(const hr_header& header, SegmentSnapshot* out) const {
   std::vector<hr_resource_entry> resources(header.num_resources);
   ReadAt(offsetof(hr_segment, resources), resources.data(),
          resources.size() * sizeof(hr_resource_entry));
@@ -289,15 +305,7 @@ bool AccountSegment::ReadSlots(const hr_header& header, bool alive,
   auto* slot = reinterpret_cast<hr_slot*>(memory.data());  // only the first `size` bytes are there
   int live_threads = 0, known_threads = 0;
   for (uint32_t i = 0; i < header.num_slots; i++) {
-    const uint64_t at = offsetof(hr_segment, slots) + uint64_t{i} * sizeof(hr_slot);
-    // A thread at work changes its slot every few hundred nanoseconds at most; after some tries the
-    // last reading is good to one such interval.
-    for (int attempt = 0; attempt < 8; attempt++) {
-      uint32_t sequence;
-      ReadAt(at, slot, size);
-      ReadAt(at, &sequence, sizeof sequence);
-      if (slot->sequence == sequence && sequence % 2 == 0) break;
-    }
+    ReadSlot(i, size, slot);
     const bool in_use = slot->used == 1;
     const uint64_t now = alive ? hr_ticks_of_kind_(clock_kind_) : 0;
     const uint32_t word = slot->current & 0xffff, mode = (slot->current >> 16) & 3;
@@ -308,68 +316,97 @@ bool AccountSegment::ReadSlots(const hr_header& header, bool alive,
 
     std::optional<ThreadTime> time;
     if (in_use && alive && thread_time) time = thread_time(slot->tid);
-    for (uint32_t b = 1; b < num_blocks; b++) {
-      const hr_block& block = blocks[b];
-      SegmentSnapshot::Operator& op = out->operators[b - 1];
-      const int64_t lock_wait = Ns(block.ticks[HR_WAITING_RESOURCE]);
-      op.busy_ns = Sum(op.busy_ns, Sum(Ns(block.ticks[HR_BUSY]), lock_wait));
-      op.lock_wait_ns = Sum(op.lock_wait_ns, lock_wait);
-      op.wait_in_ns = Sum(op.wait_in_ns, Ns(block.ticks[HR_WAITING_IN]));
-      op.wait_out_ns = Sum(op.wait_out_ns, Ns(block.ticks[HR_WAITING_OUT]));
-      op.enters = Sum(op.enters, Limited(block.enters_count));
-      op.completions = Sum(op.completions, Limited(block.completions_count));
-      op.rows = Sum(op.rows, Limited(block.rows_count));
-      op.in_bytes = Sum(op.in_bytes, Limited(block.in_bytes));
-      op.out_bytes = Sum(op.out_bytes, Limited(block.out_bytes));
-    }
+    AddOperators(*slot, num_blocks, out);
     if (level_ >= 2) {
       AddCpu(*slot, num_blocks, now, time ? std::optional<int64_t>(time->on_cpu_ns) : std::nullopt,
              out);
     }
     if (!in_use) continue;
-    const uint32_t stage_index = StageIndex(slot->stage, header.num_stages);
-    SegmentSnapshot::Stage& stage = out->stages[stage_index];
-    stage.threads++;
-    stage.live_threads++;
-    const uint64_t until = std::max(now, slot->since_ticks);
-    stage.lifetime_ns =
-        Sum(stage.lifetime_ns, until > slot->begin_ticks ? Ns(until - slot->begin_ticks) : 0);
-    for (const uint64_t ticks : blocks[0].ticks) {
-      stage.unattributed_ns = Sum(stage.unattributed_ns, Ns(ticks));
-    }
     live_threads++;
-    const int64_t begin_cpu = Limited(slot->begin_cpu_ns);
-    const int64_t cpu = time ? time->on_cpu_ns : Limited(slot->cpu_ns);
-    if (cpu > begin_cpu) stage.on_cpu_ns = Sum(*stage.on_cpu_ns, cpu - begin_cpu);
-    if (time && slot->schedstat) {
-      known_threads++;
-      const int64_t begin = Limited(slot->begin_runnable_ns);
-      if (time->runnable_ns > begin) {
-        stage.runnable_ns = Sum(*stage.runnable_ns, time->runnable_ns - begin);
-      }
-    }
-    const uint32_t num_held = std::min<uint32_t>(slot->num_held, HR_MAX_HELD);
-    for (uint32_t h = 0; h < num_held; h++) {
-      const hr_held& held = slot->held[h];
-      if (held.resource < header.num_resources && now > held.since_ticks) {
-        auto& resource = out->resources[held.resource];
-        resource.hold_ns = Sum(resource.hold_ns, Ns(now - held.since_ticks));
-      }
-    }
-    const uint32_t waited = slot->current >> 20;
-    if (mode == HR_WAITING_RESOURCE && waited >= 1 && waited <= header.num_resources) {
-      auto& resource = out->resources[waited - 1];
-      resource.wait_ns = Sum(resource.wait_ns, Ns(in_flight));
-    }
+    if (time && slot->schedstat) known_threads++;
+    const uint32_t stage = StageIndex(slot->stage, header.num_stages);
+    AddStageTime(*slot, now, time, &out->stages[stage]);
+    AddResources(*slot, now, in_flight, out);
     SegmentSnapshot::Thread thread;
     thread.tid = slot->tid;
-    thread.stage = stage_index;
+    thread.stage = stage;
     if (word >= 1 && word < num_blocks) thread.current_operator = word - 1;
     thread.doing = static_cast<int>(mode);
     thread.in_flight_ns = Ns(in_flight);
     out->threads.push_back(thread);
   }
   return live_threads == 0 || known_threads > 0 || !alive;
+}
+
+void AccountSegment::ReadSlot(uint32_t index, size_t size, hr_slot* slot) const {
+  const uint64_t at = offsetof(hr_segment, slots) + uint64_t{index} * sizeof(hr_slot);
+  // A thread at work changes its slot every few hundred nanoseconds at most; after some tries the
+  // last reading is good to one such interval.
+  for (int attempt = 0; attempt < 8; attempt++) {
+    uint32_t sequence;
+    ReadAt(at, slot, size);
+    ReadAt(at, &sequence, sizeof sequence);
+    if (slot->sequence == sequence && sequence % 2 == 0) break;
+  }
+}
+
+// Adds what a thread did in each operator.
+void AccountSegment::AddOperators(const hr_slot& slot, uint32_t num_blocks,
+                                  SegmentSnapshot* out) const {
+  for (uint32_t b = 1; b < num_blocks; b++) {
+    const hr_block& block = slot.blocks[b];
+    SegmentSnapshot::Operator& op = out->operators[b - 1];
+    const int64_t lock_wait = Ns(block.ticks[HR_WAITING_RESOURCE]);
+    op.busy_ns = Sum(op.busy_ns, Sum(Ns(block.ticks[HR_BUSY]), lock_wait));
+    op.lock_wait_ns = Sum(op.lock_wait_ns, lock_wait);
+    op.wait_in_ns = Sum(op.wait_in_ns, Ns(block.ticks[HR_WAITING_IN]));
+    op.wait_out_ns = Sum(op.wait_out_ns, Ns(block.ticks[HR_WAITING_OUT]));
+    op.enters = Sum(op.enters, Limited(block.enters_count));
+    op.completions = Sum(op.completions, Limited(block.completions_count));
+    op.rows = Sum(op.rows, Limited(block.rows_count));
+    op.in_bytes = Sum(op.in_bytes, Limited(block.in_bytes));
+    op.out_bytes = Sum(op.out_bytes, Limited(block.out_bytes));
+  }
+}
+
+// Adds the life of a thread that is still there to its stage: its time, on a CPU and without one,
+// and the time outside every operator. `time`: the kernel's count, if it could be read.
+void AccountSegment::AddStageTime(const hr_slot& slot, uint64_t now,
+                                  const std::optional<ThreadTime>& time,
+                                  SegmentSnapshot::Stage* stage) const {
+  stage->threads++;
+  stage->live_threads++;
+  const uint64_t until = std::max(now, slot.since_ticks);
+  stage->lifetime_ns =
+      Sum(stage->lifetime_ns, until > slot.begin_ticks ? Ns(until - slot.begin_ticks) : 0);
+  for (const uint64_t ticks : slot.blocks[0].ticks) {
+    stage->unattributed_ns = Sum(stage->unattributed_ns, Ns(ticks));
+  }
+  const int64_t begin_cpu = Limited(slot.begin_cpu_ns);
+  const int64_t cpu = time ? time->on_cpu_ns : Limited(slot.cpu_ns);
+  if (cpu > begin_cpu) stage->on_cpu_ns = Sum(*stage->on_cpu_ns, cpu - begin_cpu);
+  if (!time || !slot.schedstat) return;
+  const int64_t begin = Limited(slot.begin_runnable_ns);
+  if (time->runnable_ns > begin) {
+    stage->runnable_ns = Sum(*stage->runnable_ns, time->runnable_ns - begin);
+  }
+}
+
+// Adds what a thread holds now and has been waiting for.
+void AccountSegment::AddResources(const hr_slot& slot, uint64_t now, uint64_t in_flight,
+                                  SegmentSnapshot* out) const {
+  const uint32_t num_held = std::min<uint32_t>(slot.num_held, HR_MAX_HELD);
+  for (uint32_t h = 0; h < num_held; h++) {
+    const hr_held& held = slot.held[h];
+    if (held.resource >= out->resources.size() || now <= held.since_ticks) continue;
+    SegmentSnapshot::Resource& resource = out->resources[held.resource];
+    resource.hold_ns = Sum(resource.hold_ns, Ns(now - held.since_ticks));
+  }
+  const uint32_t mode = (slot.current >> 16) & 3, waited = slot.current >> 20;
+  if (mode == HR_WAITING_RESOURCE && waited >= 1 && waited <= out->resources.size()) {
+    SegmentSnapshot::Resource& resource = out->resources[waited - 1];
+    resource.wait_ns = Sum(resource.wait_ns, Ns(in_flight));
+  }
 }
 
 // Adds the CPU time of a thread's operators: what the thread has booked, and of the time since its

@@ -126,8 +126,18 @@ class AccountSegment {
   void ReadAt(uint64_t offset, void* out, size_t size) const;
   int64_t Ns(uint64_t ticks) const;
   void ReadTables(const hr_header& header, uint64_t now, SegmentSnapshot* out) const;
+  void ReadStages(const hr_header& header, uint64_t now, SegmentSnapshot* out) const;
+  void ReadOperators(const hr_header& header, SegmentSnapshot* out) const;
+  void ReadQueues(const hr_header& header, uint64_t now, SegmentSnapshot* out) const;
+  void ReadResources(const hr_header& header, SegmentSnapshot* out) const;
   bool ReadSlots(const hr_header& header, bool alive, const ThreadTimeReader& thread_time,
                  SegmentSnapshot* out) const;
+  void ReadSlot(uint32_t index, size_t size, hr_slot* slot) const;
+  void AddOperators(const hr_slot& slot, uint32_t num_blocks, SegmentSnapshot* out) const;
+  void AddStageTime(const hr_slot& slot, uint64_t now, const std::optional<ThreadTime>& time,
+                    SegmentSnapshot::Stage* stage) const;
+  void AddResources(const hr_slot& slot, uint64_t now, uint64_t in_flight,
+                    SegmentSnapshot* out) const;
   void AddCpu(const hr_slot& slot, uint32_t num_blocks, uint64_t now,
               std::optional<int64_t> thread_cpu_ns, SegmentSnapshot* out) const;
   void ReadSteps(const hr_header& header, SegmentSnapshot* out);
