@@ -9,56 +9,16 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "probes/bpf/record.h"
 #include "probes/probe.h"
 
 struct bpf_object;  // libbpf's
 
 namespace headrace::probes::bpf {
 
-struct Member;  // of a structure in an object's type information
-
-// A key or a value of an output map, its members by name as in the .bpf.c file. Valid during the
-// visit only. Asking for a member that does not exist is a bug.
-class Record {
- public:
-  Record(const std::map<std::string, Member, std::less<>>& members, const void* data)
-      : members_(members), data_(data) {}
-
-  uint64_t Number(std::string_view member) const;
-  // The name of an enum member's value in lower case, without the prefix that all its enumerators
-  // share (HR_CAUSE_STORAGE: "storage"); "unknown" for a number without a name.
-  std::string Word(std::string_view member) const;
-  // The text of a char array up to its NUL, with control characters replaced by '?'.
-  std::string Text(std::string_view member) const;
-
- private:
-  const Member& Find(std::string_view member) const;
-  const std::map<std::string, Member, std::less<>>& members_;
-  const void* data_;
-};
-
-// An operator word (probes/account/account.h: hr_slot.current) taken apart.
-struct Word {
-  std::optional<uint32_t> operator_index;
-  int doing = 0;  // HR_BUSY, HR_WAITING_*
-  std::optional<uint32_t> resource_index;
-};
-Word TakeApart(uint32_t word);
-
-// A measurement, without a metric and a value yet, of the process and the operator that a map's key
-// names by its members `tgid` and `word`.
-Measurement OfOperator(const Record& key);
-
-// Both buckets of a joint histogram in one label: 64 times the key's `size_bucket` plus its
-// `latency_bucket`, each a binary logarithm below 64.
-int64_t SizeLatencyBucket(const Record& key);
-
-// The common name of a group of threads: the thread's name without digits at its end and one
-// separator before them.
-std::string ThreadGroupName(std::string_view comm);
+class Followed;
 
 class Program {
  public:
@@ -116,14 +76,12 @@ class Program {
   int program_fd(const std::string& function) const;
 
  private:
-  struct Shared;
   struct Object;
   struct Layout;
   struct Cost {
     double run_ns = 0, runs = 0;  // measured, and extrapolated between measurements
   };
   const Layout& LayoutOf(const std::string& map);
-  int ShareMaps();
   Availability LoadObject();
   std::optional<Availability> ChooseFunctions(bpf_object* object);
   void SetUpMaps(Object* opened);
@@ -135,7 +93,7 @@ class Program {
   std::map<std::string, uint32_t> max_entries_;
   std::vector<std::string> disabled_, absent_;
   std::unique_ptr<Object> object_;
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<Followed> followed_;
   std::map<std::string, std::unique_ptr<Layout>> layouts_;
   std::map<std::string, Cost> costs_;
   int64_t loaded_ns_ = 0;
@@ -145,8 +103,5 @@ class Program {
 // Whether our BPF programs can be loaded here at all, and if not, why: tries to load the smallest
 // one.
 Availability CheckBpf(const Host& host);
-
-// Where a process has its operator accounts mapped, from /proc/PID/maps; 0 if nowhere.
-uint64_t FindSegmentAddress(const Host& host, int64_t pid);
 
 }  // namespace headrace::probes::bpf

@@ -26,6 +26,7 @@
 
 #include "base/clock.h"
 #include "probes/account/account.h"
+#include "probes/bpf/followed.h"
 #include "probes/bpf/program.h"
 #include "probes/probe.h"
 #include "tests/sanitized.h"

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/registry.h"
 #include "probes/account/account.h"
+#include "probes/bpf/followed.h"
 #include "probes/bpf/program.h"
 #include "probes/perf/counter_set.h"
 #include "probes/perf/counters_probe.h"

@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "probes/account/account.h"
+#include "probes/bpf/followed.h"
 #include "probes/stack/cpu_stacks.h"
 #include "probes/stack/off_cpu_stacks.h"
 #include "tests/probes/stack/target.h"

@@ -36,6 +36,7 @@
 #include "base/clock.h"
 #include "probes/account/account.h"
 #include "probes/account/account_segment.h"
+#include "probes/bpf/followed.h"
 #include "probes/bpf/offcpu.h"
 #include "probes/bpf/program.h"
 #include "probes/probe.h"

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/registry.h"
 #include "probes/account/account.h"
+#include "probes/bpf/followed.h"
 #include "probes/bpf/program.h"
 #include "probes/perf/availability.h"
 #include "probes/perf/counters_probe.h"
