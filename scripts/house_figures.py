@@ -3,10 +3,11 @@
 
 usage: house_figures.py [TREE [BUILD]]   TREE: a checkout, else this one; BUILD: its build folder, for what headers make compile again
 
-A unit is a header and its source. A function is counted from its opening line to its closing brace, where that stands alone at the
-indentation of the opening line (as clang-format leaves it); lambdas that begin a line count.
+A unit is a header and its source. A function is counted from the first line of its signature to its closing brace, where that stands
+alone at the same indentation (as clang-format leaves it). LIST=1 in the environment names what is counted.
 """
 import collections
+import os
 import pathlib
 import re
 import subprocess
@@ -44,20 +45,45 @@ print(f"circles of units that include each other: {len(circles)}")
 print(f"files over 600 lines: {sum(len(lines) - 1 > 600 for lines in text.values())}")
 print(f"lines in cli/: {sum(len(lines) - 1 for name, lines in text.items() if name.startswith('cli/'))}")
 
+# The line that opens a function's body, and the line where its signature begins: it may be wrapped.
+closed = re.compile(r"\)( const)?( noexcept)?( override)?( final)?( ->.*)?( : .*)? \{$")
+other = re.compile(r"\s*(if|for|while|switch|namespace|struct|class|enum|else|do|case|return|static const|HR_|\}|//|#)")
+
+
+def begin_of(lines, at):
+    """Where the signature of the function begins whose body opens at this line; None: it is no function."""
+    if not lines[at].endswith("{") or other.match(lines[at]):
+        return None
+    first = at
+    while first > 0 and re.match(r"\s{4}", lines[first]) and lines[first - 1].strip() and not lines[first - 1].endswith((";", "}", ":")):
+        first -= 1
+    signature = " ".join(line.strip() for line in lines[first:at + 1])
+    if other.match(lines[first]) or not re.match(r"(  )?[A-Za-z_~\[]", lines[first]) or not closed.search(signature):
+        return None
+    return first
+
+
 lengths = []
-opening = re.compile(r"^(  )?([A-Za-z_\[].*\) (const )?(noexcept )?(override )?\{|[A-Za-z_].*\)( :.*)?\{)$")
-other = re.compile(r"\s*(if|for|while|switch|namespace|struct|class|enum|else|do|case|return|HR_)\b")
 for name, lines in text.items():
     at = 0
     while name.endswith(".cc") and at < len(lines):
-        if opening.match(lines[at]) and not other.match(lines[at]):
-            end = lines.index(" " * (len(lines[at]) - len(lines[at].lstrip())) + "}", at) if (
-                " " * (len(lines[at]) - len(lines[at].lstrip())) + "}") in lines[at:] else at
-            lengths.append((end - at + 1, name))
-            at = end
+        first = begin_of(lines, at)
+        if first is not None:
+            end = " " * (len(lines[first]) - len(lines[first].lstrip())) + "}"
+            last = lines.index(end, at) if end in lines[at:] else at
+            lengths.append((last - first + 1, name, first + 1))
+            at = last
         at += 1
-print(f"functions over 60 lines: {sum(n > 60 for n, name in lengths)}; of analysis/ over 80: "
-      f"{sum(n > 80 and name.startswith('analysis/') for n, name in lengths)}")
+print(f"functions over 60 lines: {sum(n > 60 for n, name, line in lengths)}; of analysis/ over 80: "
+      f"{sum(n > 80 and name.startswith('analysis/') for n, name, line in lengths)}")
+
+if os.environ.get("LIST"):
+    for lines, name in sorted(((len(lines) - 1, name) for name, lines in text.items()), reverse=True):
+        if lines > 600:
+            print(f"  {lines} lines: {name}")
+    for length, name, line in sorted(lengths, reverse=True):
+        if length > 60:
+            print(f"  {length} lines: {name}:{line}")
 
 if len(sys.argv) > 2:
     units = collections.defaultdict(set)
