@@ -5,9 +5,10 @@
 // fuzz run: share=4 length=65536
 // fuzz layers: base
 // fuzz libs: fmt::fmt
-// fuzz sources: probes/stack/byte_source.cc probes/stack/elf_image.cc probes/stack/perf_ring.cc
-// fuzz sources: probes/stack/process_maps.cc probes/stack/py_spy_text.cc
-// fuzz sources: probes/stack/symbol_list.cc probes/stack/unwind.cc probes/host.cc
+// fuzz sources: probes/stack/byte_source.cc probes/stack/dwarf_expression.cc
+// fuzz sources: probes/stack/elf_image.cc probes/stack/perf_ring.cc probes/stack/process_maps.cc
+// fuzz sources: probes/stack/py_spy_text.cc probes/stack/registers.cc probes/stack/symbol_list.cc
+// fuzz sources: probes/stack/unwind.cc probes/stack/unwind_rule.cc probes/host.cc
 #include <cstdint>
 #include <string>
 
