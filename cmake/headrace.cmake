@@ -52,8 +52,9 @@ function(hr_layer NAME)
     set(sources ${CMAKE_CURRENT_BINARY_DIR}/empty.cc)
   endif()
   add_library(hr_${NAME} OBJECT ${sources} ${ARG_SOURCES})
-  # The decoding kernels stay apart: each function has its own target attributes, and its code must not depend on neighbours.
-  list(FILTER sources EXCLUDE REGEX "/dwrf/decode/")
+  # The decoding kernels stay apart: each function has its own target attributes, and its code must not depend on neighbours. So do
+  # files that are compiled for one instruction set as a whole.
+  list(FILTER sources EXCLUDE REGEX "/dwrf/decode/|_avx[0-9]+\\.cc$")
   hr_compile_together(hr_${NAME} 16 ${sources})
   target_link_libraries(hr_${NAME} PUBLIC hr_flags Threads::Threads ${ARG_LIBS})
   if(ARG_ONCE)

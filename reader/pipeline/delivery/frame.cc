@@ -74,8 +74,6 @@ uint64_t SeedOf(FrameHeader header) {
   return XXH3_64bits(&header, sizeof header);
 }
 
-void Seal(Frame* frame) { frame->header.checksum = HashParts(frame->parts, SeedOf(frame->header)); }
-
 template <typename T>
 std::span<const uint8_t> BytesOf(const T& values) {
   return {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(values[0])};
@@ -264,6 +262,18 @@ uint64_t FrameChecksum(const FrameHeader& header, std::span<const uint8_t> body)
   return HashParts(parts, SeedOf(header));
 }
 
+FrameHeader SealedHeader(const Frame& frame) {
+  FrameHeader header = frame.header;
+  header.checksum = HashParts(frame.parts, SeedOf(header));
+  return header;
+}
+
+void CopyFrame(const Frame& frame, uint8_t* to) {
+  FrameHeader header = frame.header;
+  header.checksum = HashAndCopyParts(frame.parts, SeedOf(header), to + sizeof header);
+  std::memcpy(to, &header, sizeof header);
+}
+
 Frame FrameEncoder::Names() {
   names_body_.clear();
   for (const auto& names : names_)
@@ -284,7 +294,6 @@ Frame FrameEncoder::Names() {
   frame.header.sparse_keys = static_cast<uint32_t>(names_[1].size());
   frame.header.weighted_keys = static_cast<uint32_t>(names_[2].size());
   AddPart(names_body_, &frame);
-  Seal(&frame);
   return frame;
 }
 
@@ -352,7 +361,6 @@ std::vector<Frame> FrameEncoder::Encode(const TensorBatch& batch) {
   for (const InverseKeyedJaggedTensor& group : batch.groups)
     for (const auto part : PartsOf(group)) AddPart(part, &frame);
   AddPart(spans, &frame);
-  Seal(&frame);
   ++batches_;
   return frames;
 }
@@ -362,7 +370,6 @@ Frame FrameEncoder::End(bool complete) {
   frame.header.kind = static_cast<uint8_t>(FrameKind::kEnd);
   frame.header.flags = complete ? kFrameComplete : 0;
   frame.header.sequence = batches_;
-  Seal(&frame);
   return frame;
 }
 

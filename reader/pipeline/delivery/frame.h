@@ -62,10 +62,15 @@ uint64_t FrameChecksum(const FrameHeader& header, std::span<const uint8_t> body)
 // A frame to send. The parts of the body lie where the batch and the encoder have them: both must
 // outlive the frame.
 struct Frame {
-  FrameHeader header;
+  FrameHeader header;  // without the checksum: who sends the frame makes it
   std::vector<std::span<const uint8_t>> parts;
   uint64_t bytes() const { return sizeof header + header.body_bytes; }
 };
+
+// The header with its checksum.
+FrameHeader SealedHeader(const Frame& frame);
+// The whole frame, with its checksum, to `to`, which has room for frame.bytes(). In one pass.
+void CopyFrame(const Frame& frame, uint8_t* to);
 
 // What kNames says about a group.
 struct FrameGroup {

@@ -1,28 +1,35 @@
 #include "reader/pipeline/delivery/frame_hash.h"
 
-#include <xxhash.h>
-
-#include <memory>
+#include "reader/pipeline/delivery/frame_hash_inline.h"
 
 namespace headrace::reader {
 
 #if defined(__x86_64__)
-uint64_t HashPartsAvx2(std::span<const std::span<const uint8_t>> parts, uint64_t seed);
+uint64_t HashPiecesAvx2(std::span<const std::span<const uint8_t>> parts, uint64_t seed,
+                        uint8_t* to);
 #endif
+
+namespace {
+
+uint64_t HashBy(InstructionSet set, std::span<const std::span<const uint8_t>> parts, uint64_t seed,
+                uint8_t* to) {
+#if defined(__x86_64__)
+  if (set != InstructionSet::kScalar) return HashPiecesAvx2(parts, seed, to);
+#endif
+  (void)set;
+  return HashPieces(parts, seed, to);
+}
+
+}  // namespace
 
 uint64_t HashParts(std::span<const std::span<const uint8_t>> parts, uint64_t seed,
                    InstructionSet set) {
-#if defined(__x86_64__)
-  if (set != InstructionSet::kScalar) return HashPartsAvx2(parts, seed);
-#endif
-  (void)set;
-  if (parts.size() == 1) return XXH3_64bits_withSeed(parts[0].data(), parts[0].size(), seed);
-  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
-                                                                              XXH3_freeState);
-  XXH3_64bits_reset_withSeed(state.get(), seed);
-  for (const std::span<const uint8_t>& part : parts)
-    XXH3_64bits_update(state.get(), part.data(), part.size());
-  return XXH3_64bits_digest(state.get());
+  return HashBy(set, parts, seed, nullptr);
+}
+
+uint64_t HashAndCopyParts(std::span<const std::span<const uint8_t>> parts, uint64_t seed,
+                          uint8_t* to, InstructionSet set) {
+  return HashBy(set, parts, seed, to);
 }
 
 }  // namespace headrace::reader

@@ -10,5 +10,9 @@ namespace headrace::reader {
 
 uint64_t HashParts(std::span<const std::span<const uint8_t>> parts, uint64_t seed,
                    InstructionSet set = BestInstructionSet());
+// The same, and copies the parts end to end to `to`, which has room for them and overlaps none. A
+// piece is copied while it is in the nearest cache.
+uint64_t HashAndCopyParts(std::span<const std::span<const uint8_t>> parts, uint64_t seed,
+                          uint8_t* to, InstructionSet set = BestInstructionSet());
 
 }  // namespace headrace::reader

@@ -34,13 +34,7 @@ class RingSender final : public Sender {
   void Send(const Frame& frame, uint32_t waiter) override {
     MakeRoomFor(frame.bytes(), waiter);
     const uint64_t written = control_->written.load(std::memory_order_relaxed);
-    uint8_t* to = data_->data() + written % data_->bytes();
-    std::memcpy(to, &frame.header, sizeof frame.header);
-    to += sizeof frame.header;
-    for (const std::span<const uint8_t>& part : frame.parts) {
-      std::memcpy(to, part.data(), part.size());
-      to += part.size();
-    }
+    CopyFrame(frame, data_->data() + written % data_->bytes());
     control_->written.store(written + frame.bytes(), std::memory_order_release);
     NotifyRing(&control_->producer_events, &control_->consumer_waits);
   }

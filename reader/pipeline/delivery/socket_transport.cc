@@ -18,7 +18,8 @@ class SocketSender final : public Sender {
   explicit SocketSender(std::unique_ptr<Socket> socket) : socket_(std::move(socket)) {}
 
   void Send(const Frame& frame, uint32_t waiter) override {
-    std::vector<iovec> parts = {{const_cast<FrameHeader*>(&frame.header), sizeof frame.header}};
+    FrameHeader header = SealedHeader(frame);
+    std::vector<iovec> parts = {{&header, sizeof header}};
     for (const std::span<const uint8_t>& part : frame.parts)
       parts.push_back({const_cast<uint8_t*>(part.data()), part.size()});
     socket_->Write(std::move(parts), [waiter](bool waits) {

@@ -19,9 +19,8 @@ namespace headrace::reader {
 namespace {
 
 std::vector<uint8_t> Bytes(const Frame& frame) {
-  std::vector<uint8_t> bytes(sizeof frame.header);
-  std::memcpy(bytes.data(), &frame.header, sizeof frame.header);
-  for (const auto& part : frame.parts) bytes.insert(bytes.end(), part.begin(), part.end());
+  std::vector<uint8_t> bytes(frame.bytes());
+  CopyFrame(frame, bytes.data());
   return bytes;
 }
 
@@ -116,9 +115,29 @@ TEST(Frame, EveryInstructionSetHashesTheSame) {
       at += step;
     }
     const uint64_t expected = HashParts(whole, i, InstructionSet::kScalar);
-    EXPECT_EQ(HashParts(parts, i, InstructionSet::kScalar), expected);
-    EXPECT_EQ(HashParts(parts, i), expected);
-    EXPECT_EQ(HashParts(whole, i), expected);
+    for (const InstructionSet set : {InstructionSet::kScalar, BestInstructionSet()}) {
+      EXPECT_EQ(HashParts(parts, i, set), expected) << InstructionSetName(set);
+      EXPECT_EQ(HashParts(whole, i, set), expected) << InstructionSetName(set);
+      std::vector<uint8_t> copy(size);
+      EXPECT_EQ(HashAndCopyParts(parts, i, copy.data(), set), expected) << InstructionSetName(set);
+      EXPECT_TRUE(std::equal(copy.begin(), copy.end(), bytes.begin())) << InstructionSetName(set);
+    }
+  }
+}
+
+// A frame goes over a socket part by part behind its header, and into the ring in one copy.
+TEST(Frame, BothWaysToSendOneGiveTheSameBytes) {
+  std::mt19937_64 random(TestSeed());
+  FrameEncoder encoder;
+  for (int i = 0; i < 20; ++i) {
+    const TensorBatch batch = RandomBatch(RandomShape(random), random);
+    for (const Frame& frame : encoder.Encode(batch)) {
+      const FrameHeader header = SealedHeader(frame);
+      std::vector<uint8_t> bytes(sizeof header);
+      std::memcpy(bytes.data(), &header, sizeof header);
+      for (const auto& part : frame.parts) bytes.insert(bytes.end(), part.begin(), part.end());
+      EXPECT_EQ(Bytes(frame), bytes);
+    }
   }
 }
 
@@ -133,7 +152,7 @@ TEST(Frame, ABatchMayBorrowFromItsFrame) {
       const std::vector<uint8_t> bytes = Bytes(frame);
       auto body = std::make_shared<Array<uint8_t>>();
       body->assign(bytes.begin() + sizeof(FrameHeader), bytes.end());
-      got = decoder.Decode(frame.header, {body->data(), body->size()}, body);
+      got = decoder.Decode(SealedHeader(frame), {body->data(), body->size()}, body);
     }
     ASSERT_TRUE(got.has_value());
     ExpectSame(batch, *got);
