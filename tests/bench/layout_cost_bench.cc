@@ -5,6 +5,7 @@
 //     decompress, per codec      ns a chunk, a stored byte, an unpacked byte
 //     decode, per encoding       ns a stream, a value, a stored byte (varints) or entry
 //     (dictionary) footer                     ns a stream listed in a stripe's footer
+//     plan                       ns a projected stream
 //
 // CPU time of the thread, the least of seven repetitions of each stream: other programs may run
 // beside. Give tables of the same rows in several layouts: with one, what is fitted cannot be told
@@ -92,7 +93,7 @@ class Fit {
 
 struct Fits {
   std::map<std::string, Fit> decompress, decode;
-  Fit footer;
+  Fit footer, plan;
   double index_plain = 0, index_stored = 0, index_bits = 0;  // bytes, bytes, bits
 };
 
@@ -173,8 +174,10 @@ int Main(int argc, char** argv) {
         std::shared_ptr<const Stripe> stripe;
         const double ns = LeastNs([&] { stripe = file->ReadStripe(s); });
         fits.footer.Add({1, static_cast<double>(stripe->streams.size()), 0}, ns);
-        FetchedStripe fetched =
-            Fetch(MakePlan(*file, stripe, table.projection), file->source(), {});
+        StripePlan plan;
+        const double plan_ns = LeastNs([&] { plan = MakePlan(*file, stripe, table.projection); });
+        fits.plan.Add({0, static_cast<double>(plan.streams.size()), 0}, plan_ns);
+        FetchedStripe fetched = Fetch(std::move(plan), file->source(), {});
         MeasureChunks(fetched, &fits);
         MeasureValues(Decompress(std::move(fetched)), &fits);
       }
@@ -188,6 +191,7 @@ int Main(int argc, char** argv) {
     fmt::print("dictionary indices      {:.0f} bytes as varints, {:.0f} stored, {:.0f} if packed\n",
                fits.index_plain, fits.index_stored, fits.index_bits / 8);
   fits.footer.Print("footer", {"stripe", "stream", "nothing"});
+  fits.plan.Print("plan", {"stripe", "projected stream", "nothing"});
   return 0;
 }
 

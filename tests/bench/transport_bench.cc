@@ -4,6 +4,9 @@
 // 90th percentile of the pairs' ratios.
 //
 //   transport_bench [PAIRS [network]]        default 9; network: TCP and TLS alone
+//   transport_bench serve                    "unix", "shm" or "tcp" a line of standard input: moves
+//                                            1 GiB of frames, made into tensors, and prints what it
+//                                            took as JSON (flight_pairs.py)
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
@@ -18,6 +21,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <iostream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -212,6 +216,28 @@ double Memcpy(uint64_t total, uint64_t block) {
   });
 }
 
+// CPU seconds to copy `count` frames into a ring with their checksums: made on the way, or before.
+double CopyFrames(const Frame& frame, int count, bool one_pass) {
+  const uint64_t slots = (uint64_t{16} << 20) / frame.bytes();
+  std::vector<uint8_t> ring(slots * frame.bytes());
+  const int64_t begin = ThreadCpuNs();
+  for (uint64_t i = 0; i < static_cast<uint64_t>(count); ++i) {
+    uint8_t* to = ring.data() + i % slots * frame.bytes();
+    if (one_pass) {
+      CopyFrame(frame, to);
+      continue;
+    }
+    const FrameHeader header = SealedHeader(frame);
+    std::memcpy(to, &header, sizeof header);
+    to += sizeof header;
+    for (const std::span<const uint8_t>& part : frame.parts) {
+      std::memcpy(to, part.data(), part.size());
+      to += part.size();
+    }
+  }
+  return static_cast<double>(ThreadCpuNs() - begin) / 1e9;
+}
+
 // Nanoseconds to put a batch into a queue and take it out.
 double HandOff(bool threads) {
   Queue<Element> queue(64, false, UINT32_MAX);
@@ -266,6 +292,25 @@ void CompareNetwork(int pairs, uint64_t mebibytes) {
           ours(DeliveryKind::kTls), open_ssl, 0);
 }
 
+// For a rival in another program.
+void Serve(const TensorBatch& batch) {
+  FrameEncoder encoder;
+  const uint64_t frame_bytes = encoder.Encode(batch).back().bytes();
+  const int count = static_cast<int>((uint64_t{1} << 30) / frame_bytes);
+  for (std::string word; std::getline(std::cin, word);) {
+    const int64_t begin = ProcessCpuNs();
+    const double seconds = Frames(word == "shm"   ? DeliveryKind::kShm
+                                  : word == "tcp" ? DeliveryKind::kTcp
+                                                  : DeliveryKind::kUnix,
+                                  batch, count, true);
+    fmt::print(R"({{"seconds": {:.6f}, "cpu_seconds": {:.6f}, "bytes": {}}})"
+               "\n",
+               seconds, static_cast<double>(ProcessCpuNs() - begin) / 1e9,
+               frame_bytes * static_cast<uint64_t>(count));
+    std::fflush(stdout);
+  }
+}
+
 int main(int argc, char** argv) {
   setenv("HEADRACE_ACCOUNTS", "off", 0);
   const int pairs = argc > 1 ? std::max(1, std::atoi(argv[1])) : 9;
@@ -278,6 +323,10 @@ int main(int argc, char** argv) {
   // A frame of 1 MiB, most of it ids as in rm1.
   const TensorBatch batch =
       RandomBatch({.rows = 512, .dense = 170, .sparse = 20, .longest = 16}, random);
+  if (argc > 1 && std::string(argv[1]) == "serve") {
+    Serve(batch);
+    return 0;
+  }
   uint64_t frame_bytes = 0;
   {
     FrameEncoder encoder;
@@ -305,6 +354,12 @@ int main(int argc, char** argv) {
   Compare(
       "shared memory, frames checked", pairs, gigabytes, "bare socket",
       [&] { return Frames(DeliveryKind::kShm, batch, count, false); }, raw, 0);
+  FrameEncoder encoder;
+  const Frame frame = encoder.Encode(batch).back();
+  Compare(
+      "hashed while copied, CPU time", pairs, gigabytes, "before",
+      [&] { return CopyFrames(frame, count, true); },
+      [&] { return CopyFrames(frame, count, false); }, 0);
   for (const uint64_t mebibytes : {1, 9}) CompareNetwork(pairs, mebibytes);
   for (const bool threads : {false, true}) {
     std::vector<double> times;
