@@ -9,7 +9,10 @@
 //              time
 //
 //   whole_bench [--shapes rm1,rm2,rm3] [--repeats N] [--batch-rows N] [--stripes N]
-//               [--stripe-rows N] [--set KEY=VALUE]...
+//               [--stripe-rows N] [--clock wall|cpu] [--set KEY=VALUE]...
+//
+// --clock cpu: rates are rows per CPU second of the threads, times their number, for a machine that
+// others use too: what two cores cost each other then shows, what waits cost does not.
 //
 // For each shape, in rounds whose order is drawn anew: both on one core, with compressed streams
 // kept from a ratio of 1 (as the prototype has it) and of 1.15 on; both on two cores (the prototype
@@ -30,6 +33,7 @@
 #include <set>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/error.h"
 #include "probes/account/account_segment.h"
@@ -117,6 +121,7 @@ struct Options {
   std::vector<std::string> shapes{"rm1", "rm2", "rm3"};
   int repeats = 9;
   uint64_t batch_rows = 512, stripes = 4, stripe_rows = 2048;
+  bool cpu_clock = false;
   Settings settings;
 };
 
@@ -161,7 +166,7 @@ struct Measured {
   Steps steps;  // seconds a row
 };
 
-Measured RunOurs(const PipelineSpec& of, uint32_t threads, uint64_t epochs,
+Measured RunOurs(const PipelineSpec& of, uint32_t threads, uint64_t epochs, bool cpu_clock,
                  std::vector<uint8_t>* buffer) {
   PipelineSpec spec = of;
   spec.epochs = epochs;
@@ -169,8 +174,11 @@ Measured RunOurs(const PipelineSpec& of, uint32_t threads, uint64_t epochs,
   Pipeline pipeline(std::move(spec), std::make_unique<CopyingConsumer>(buffer));
   const Steps before = BusyTimes();
   const double begin = prototype::Now();
+  const int64_t cpu_begin = ProcessCpuNs();
   pipeline.Run();
-  const double seconds = prototype::Now() - begin;
+  const double seconds = cpu_clock
+                             ? static_cast<double>(ProcessCpuNs() - cpu_begin) * 1e-9 / threads
+                             : prototype::Now() - begin;
   Measured measured;
   const auto rows = static_cast<double>(pipeline.progress().rows);
   measured.rows_per_second = rows / seconds;
@@ -181,14 +189,20 @@ Measured RunOurs(const PipelineSpec& of, uint32_t threads, uint64_t epochs,
   return measured;
 }
 
-Measured RunPrototype(prototype::Pipe* pipe, uint64_t passes) {
+Measured RunPrototype(prototype::Pipe* pipe, uint64_t passes, bool cpu_clock) {
   prototype::Times times;
+  const double begin = prototype::Now();
+  const int64_t cpu_begin = ThreadCpuNs();
   for (uint64_t pass = 0; pass < passes; ++pass) {
     if (!pipe->Run(&times)) throw Error(ExitCode::kFailure, "the prototype decoded wrong ids");
   }
+  // Its steps are timed by the wall's clock; the thread ran in so much of that.
+  const double share =
+      cpu_clock ? static_cast<double>(ThreadCpuNs() - cpu_begin) * 1e-9 / (prototype::Now() - begin)
+                : 1;
   const auto rows = static_cast<double>(pipe->shape().rows * passes);
   Measured measured;
-  measured.rows_per_second = rows / times.total();
+  measured.rows_per_second = rows / (times.total() * share);
   measured.steps = {{"read", times.read},           {"decrypt", times.aes}, {"zstd", times.zstd},
                     {"decode", times.decode},       {"hash", times.hash},   {"dense", times.dense},
                     {"transpose", times.transpose}, {"send", times.send}};
@@ -198,13 +212,13 @@ Measured RunPrototype(prototype::Pipe* pipe, uint64_t passes) {
 
 // Two pipelines at once, each on its CPU: rows of both over the time of the slower.
 Measured RunTwoPrototypes(const std::array<prototype::Pipe*, 2>& pipes, uint64_t passes,
-                          const std::vector<int>& cpus) {
+                          const std::vector<int>& cpus, bool cpu_clock) {
   std::array<double, 2> rates{};
   std::array<std::thread, 2> threads;
   for (size_t i = 0; i < 2; ++i) {
     threads[i] = std::thread([&, i] {
       Pin({cpus[i]});
-      rates[i] = RunPrototype(pipes[i], passes).rows_per_second;
+      rates[i] = RunPrototype(pipes[i], passes, cpu_clock).rows_per_second;
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -298,8 +312,8 @@ void Compare(const NamedShape& named, const Options& options, const fs::path& fo
   std::vector<uint8_t> buffer;
   // Warms up, and says how long a run must be.
   Pin({cpu});
-  RunPrototype(pipes[0].get(), 1);
-  const double rate = RunOurs(specs[0], 1, 1, &buffer).rows_per_second;
+  RunPrototype(pipes[0].get(), 1, false);
+  const double rate = RunOurs(specs[0], 1, 1, false, &buffer).rows_per_second;
   const auto epochs = static_cast<uint64_t>(
       std::max(2.0, 1.2 * rate / static_cast<double>(shape.rows * options.stripes) + 0.5));
   const uint64_t passes = epochs * options.stripes;
@@ -320,17 +334,20 @@ void Compare(const NamedShape& named, const Options& options, const fs::path& fo
         switch (side) {
           case kOurs:
           case kOursRatio:
-            round[side] = RunOurs(specs[side == kOurs ? 0 : 1], 1, epochs, &buffer);
+            round[side] =
+                RunOurs(specs[side == kOurs ? 0 : 1], 1, epochs, options.cpu_clock, &buffer);
             break;
           case kOursTwo:
-            round[side] = RunOurs(specs[0], 2, 2 * epochs, &buffer);
+            round[side] = RunOurs(specs[0], 2, 2 * epochs, options.cpu_clock, &buffer);
             break;
           case kTheirs:
           case kTheirsRatio:
-            round[side] = RunPrototype(pipes[side == kTheirs ? 0 : 1].get(), passes);
+            round[side] =
+                RunPrototype(pipes[side == kTheirs ? 0 : 1].get(), passes, options.cpu_clock);
             break;
           default:
-            round[side] = RunTwoPrototypes({pipes[0].get(), pipes[2].get()}, passes, cpus);
+            round[side] =
+                RunTwoPrototypes({pipes[0].get(), pipes[2].get()}, passes, cpus, options.cpu_clock);
         }
       }
     }
@@ -394,6 +411,10 @@ Options Parse(int argc, char** argv) {
       options.stripe_rows = std::max(16ull, std::strtoull(value.c_str(), nullptr, 10) / 16 * 16);
     } else if (word == "--stripes") {
       options.stripes = std::max(1ull, std::strtoull(value.c_str(), nullptr, 10));
+    } else if (word == "--clock") {
+      options.cpu_clock = value == "cpu";
+      if (!options.cpu_clock && value != "wall")
+        throw Error(ExitCode::kUsage, "--clock is wall or cpu, not " + value);
     } else if (word == "--set") {
       options.settings.push_back(ParseSetting(value));
     } else if (word == "--shapes") {
