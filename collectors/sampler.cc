@@ -72,15 +72,36 @@ IntervalSample Sampler::Take(bool alive, const KernelSplits* splits) {
   return sample;
 }
 
+namespace {
+
+// The number of a stage in the store: the "" stage, the last one, keeps its number as others
+// appear.
+int64_t StageId(const SegmentSnapshot& snapshot, uint32_t index) {
+  return index + 1 < snapshot.stages.size() ? int64_t{index} : int64_t{HR_MAX_STAGES};
+}
+
+const char* ResourceKind(const SegmentSnapshot::Resource& resource) {
+  return resource.kind == HR_DEVICE ? "device" : resource.kind == HR_MEMORY ? "memory" : "lock";
+}
+
+}  // namespace
+
 void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits* splits,
                             IntervalSample* out) {
-  const auto num_stages = static_cast<uint32_t>(snapshot.stages.size());
-  const auto stage_id = [&](uint32_t index) {  // the "" stage keeps its number as others appear
-    return index + 1 < num_stages ? int64_t{index} : int64_t{HR_MAX_STAGES};
-  };
-  for (uint32_t i = 0; i < num_stages; i++) {
+  SampleStages(snapshot, out);
+  SampleOperators(snapshot, splits, out);
+  SplitTimes(out);
+  SampleQueues(snapshot, out);
+  SampleResources(snapshot, out);
+  SampleSteps(snapshot, out);
+  for (const SegmentSnapshot::Loss& loss : snapshot.losses)
+    losses_.over_limit[loss.what] = loss.count;
+}
+
+void Sampler::SampleStages(const SegmentSnapshot& snapshot, IntervalSample* out) {
+  for (uint32_t i = 0; i < snapshot.stages.size(); i++) {
     const SegmentSnapshot::Stage& s = snapshot.stages[i];
-    const int64_t id = stage_id(i);
+    const int64_t id = StageId(snapshot, i);
     if (id == HR_MAX_STAGES && s.threads == 0) continue;
     StageSample sample;
     sample.id = sample.index = id;
@@ -95,7 +116,10 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
     sample.runnable_ns = Delta(kStageRunnable, id, s.runnable_ns);
     out->stages.push_back(std::move(sample));
   }
-  std::map<int64_t, int64_t> positions;
+}
+
+void Sampler::SampleOperators(const SegmentSnapshot& snapshot, const KernelSplits* splits,
+                              IntervalSample* out) {
   // The kernel knows this process's operators from the first figure on; what it gives from then on
   // is exact, what was before stays as the clock has it.
   const bool split = splits && (split_begun_ || !splits->empty());
@@ -107,69 +131,69 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
   watched_since_idle_ =
       splits && std::all_of(snapshot.operators.begin(), snapshot.operators.end(),
                             [](const SegmentSnapshot::Operator& o) { return o.busy_ns == 0; });
+  std::map<int64_t, int64_t> positions;
   for (size_t i = 0; i < snapshot.operators.size(); i++) {
     const SegmentSnapshot::Operator& o = snapshot.operators[i];
-    const auto id = static_cast<int64_t>(i);
-    OperatorSample sample = SampleOperator(id, o);
-    sample.stage_id = stage_id(o.stage);
+    OperatorSample sample = SampleOperator(static_cast<int64_t>(i), o);
+    sample.stage_id = StageId(snapshot, o.stage);
     sample.position = positions[sample.stage_id]++;
+    sample.time_source = sample.on_cpu_ns ? "thread_clock" : "account";
     // The kernel knows nothing of an operator that nobody enters: its times were told (hrx_worked).
     const bool told = o.enters == 0 && o.busy_ns > 0;
     if (split && !told) {
       const auto index = static_cast<uint32_t>(i);
       const auto seen = splits->find(index);
       const KernelSplit now = seen == splits->end() ? KernelSplit{} : seen->second;
-      auto base = split_base_.find(index);
-      if (base == split_base_.end()) {
-        // An operator registered later counts from 0.
-        const bool known = split_begins && !from_birth;
-        base = split_base_
-                   .emplace(index, known ? SplitBase{o.busy_ns, now} : SplitBase{0, KernelSplit{}})
-                   .first;
-      }
-      const int64_t blocked = now.blocked_ns - base->second.split.blocked_ns;
-      const int64_t runnable = now.runnable_ns - base->second.split.runnable_ns;
-      const int64_t busy = o.busy_ns - base->second.busy_ns;
-      const bool has_clock = sample.on_cpu_low_ns && sample.on_cpu_high_ns;
-      const int64_t on_cpu =
-          Delta(kOpKernelOnCpu, id, std::max<int64_t>(0, busy - blocked - runnable));
-      const int64_t queued = Delta(kOpKernelRunnable, id, std::max<int64_t>(0, runnable));
-      if (!split_begins || from_birth) {
-        sample.on_cpu_ns = on_cpu;
-        sample.runnable_ns = queued;
-        sample.time_source = "ebpf";
-        if (has_clock) {
-          SplitBase& since = base->second;
-          since.on_cpu_ns += on_cpu;
-          since.clock_low_ns += *sample.on_cpu_low_ns;
-          since.clock_high_ns += *sample.on_cpu_high_ns;
-          const auto [low, high] = std::minmax(since.clock_low_ns, since.clock_high_ns);
-          const int64_t residual = since.on_cpu_ns - std::clamp(since.on_cpu_ns, low, high);
-          sample.residual_ns = residual - since.residual_ns;
-          since.residual_ns = residual;
-        }
-        // What a hypervisor or an interrupt took from a thread is c to the kernel's programs and
-        // not to the thread's clock; a switch they were not called for is the other way round.
-        const int64_t excess = sample.residual_ns.value_or(0);
-        sample.on_cpu_low_ns = on_cpu - std::clamp<int64_t>(excess, 0, on_cpu);
-        sample.on_cpu_high_ns = on_cpu - std::min<int64_t>(excess, 0);
-        sample.runnable_low_ns = queued + std::clamp<int64_t>(excess, -queued, 0);
-        sample.runnable_high_ns = queued;
-        out->operators.push_back(std::move(sample));
-        continue;
-      }
+      // An operator registered later counts from 0.
+      const bool known = split_begins && !from_birth;
+      SplitBase& base =
+          split_base_
+              .emplace(index, known ? SplitBase{o.busy_ns, now} : SplitBase{0, KernelSplit{}})
+              .first->second;
+      TakeKernelSplit(o.busy_ns, now, !known, &base, &sample);
     }
-    sample.time_source = sample.on_cpu_ns ? "thread_clock" : "account";
     out->operators.push_back(std::move(sample));
   }
-  SplitTimes(out);
+}
+
+void Sampler::TakeKernelSplit(int64_t busy_ns, const KernelSplit& now, bool exact, SplitBase* base,
+                              OperatorSample* sample) {
+  const int64_t blocked = now.blocked_ns - base->split.blocked_ns;
+  const int64_t runnable = now.runnable_ns - base->split.runnable_ns;
+  const int64_t busy = busy_ns - base->busy_ns;
+  const int64_t on_cpu =
+      Delta(kOpKernelOnCpu, sample->id, std::max<int64_t>(0, busy - blocked - runnable));
+  const int64_t queued = Delta(kOpKernelRunnable, sample->id, std::max<int64_t>(0, runnable));
+  if (!exact) return;
+  sample->on_cpu_ns = on_cpu;
+  sample->runnable_ns = queued;
+  sample->time_source = "ebpf";
+  if (sample->on_cpu_low_ns && sample->on_cpu_high_ns) {
+    base->on_cpu_ns += on_cpu;
+    base->clock_low_ns += *sample->on_cpu_low_ns;
+    base->clock_high_ns += *sample->on_cpu_high_ns;
+    const auto [low, high] = std::minmax(base->clock_low_ns, base->clock_high_ns);
+    const int64_t residual = base->on_cpu_ns - std::clamp(base->on_cpu_ns, low, high);
+    sample->residual_ns = residual - base->residual_ns;
+    base->residual_ns = residual;
+  }
+  // What a hypervisor or an interrupt took from a thread is c to the kernel's programs and
+  // not to the thread's clock; a switch they were not called for is the other way round.
+  const int64_t excess = sample->residual_ns.value_or(0);
+  sample->on_cpu_low_ns = on_cpu - std::clamp<int64_t>(excess, 0, on_cpu);
+  sample->on_cpu_high_ns = on_cpu - std::min<int64_t>(excess, 0);
+  sample->runnable_low_ns = queued + std::clamp<int64_t>(excess, -queued, 0);
+  sample->runnable_high_ns = queued;
+}
+
+void Sampler::SampleQueues(const SegmentSnapshot& snapshot, IntervalSample* out) {
   for (size_t i = 0; i < snapshot.queues.size(); i++) {
     const SegmentSnapshot::Queue& q = snapshot.queues[i];
     QueueSample sample;
     const int64_t id = sample.id = static_cast<int64_t>(i);
     sample.name = q.name;
-    if (q.producer_stage) sample.producer_stage_id = stage_id(*q.producer_stage);
-    if (q.consumer_stage) sample.consumer_stage_id = stage_id(*q.consumer_stage);
+    if (q.producer_stage) sample.producer_stage_id = StageId(snapshot, *q.producer_stage);
+    if (q.consumer_stage) sample.consumer_stage_id = StageId(snapshot, *q.consumer_stage);
     sample.capacity = q.capacity;
     sample.observed_ns = Delta(kQueueObserved, id, q.observed_ns);
     sample.occupancy_ns = Delta(kQueueOccupancy, id, q.occupancy_ns);
@@ -180,12 +204,15 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
     sample.gets = Delta(kQueueGets, id, q.gets);
     out->queues.push_back(std::move(sample));
   }
+}
+
+void Sampler::SampleResources(const SegmentSnapshot& snapshot, IntervalSample* out) {
   for (size_t i = 0; i < snapshot.resources.size(); i++) {
     const SegmentSnapshot::Resource& r = snapshot.resources[i];
     ResourceSample sample;
     const int64_t id = sample.id = static_cast<int64_t>(i);
     sample.name = r.name;
-    sample.kind = r.kind == HR_DEVICE ? "device" : r.kind == HR_MEMORY ? "memory" : "lock";
+    sample.kind = ResourceKind(r);
     sample.servers = r.servers;
     sample.acquisitions = Delta(kResourceAcquisitions, id, r.acquisitions);
     sample.wait_ns = Delta(kResourceWait, id, r.wait_ns);
@@ -193,9 +220,6 @@ void Sampler::SampleSegment(const SegmentSnapshot& snapshot, const KernelSplits*
     sample.moved_bytes = Delta(kResourceBytes, id, r.moved_bytes);
     out->resources.push_back(std::move(sample));
   }
-  SampleSteps(snapshot, out);
-  for (const SegmentSnapshot::Loss& loss : snapshot.losses)
-    losses_.over_limit[loss.what] = loss.count;
 }
 
 OperatorSample Sampler::SampleOperator(int64_t id, const SegmentSnapshot::Operator& o) {

@@ -100,12 +100,6 @@ class Sampler {
   account::SegmentSnapshot ReadSegment(bool alive);
   // The thread id in our pid namespace; the accounts have the id in the process's own namespace.
   int64_t TidHere(int64_t own_tid);
-  void SampleSegment(const account::SegmentSnapshot& snapshot, const KernelSplits* splits,
-                     IntervalSample* out);
-  OperatorSample SampleOperator(int64_t id, const account::SegmentSnapshot::Operator& o);
-  void SplitTimes(IntervalSample* out) const;
-  void SampleSteps(const account::SegmentSnapshot& snapshot, IntervalSample* out);
-
   struct SplitBase {
     int64_t busy_ns = 0;
     KernelSplit split;
@@ -113,6 +107,21 @@ class Sampler {
     int64_t on_cpu_ns = 0, clock_low_ns = 0, clock_high_ns = 0;
     int64_t residual_ns = 0;  // part of it already in samples
   };
+
+  void SampleSegment(const account::SegmentSnapshot& snapshot, const KernelSplits* splits,
+                     IntervalSample* out);
+  void SampleStages(const account::SegmentSnapshot& snapshot, IntervalSample* out);
+  void SampleOperators(const account::SegmentSnapshot& snapshot, const KernelSplits* splits,
+                       IntervalSample* out);
+  OperatorSample SampleOperator(int64_t id, const account::SegmentSnapshot::Operator& o);
+  // Takes an operator's c and q from what the kernel counted since `base`. Not `exact`: part of its
+  // work was before the kernel's counts begin; the sample then keeps what the clock gave.
+  void TakeKernelSplit(int64_t busy_ns, const KernelSplit& now, bool exact, SplitBase* base,
+                       OperatorSample* sample);
+  void SplitTimes(IntervalSample* out) const;
+  void SampleQueues(const account::SegmentSnapshot& snapshot, IntervalSample* out);
+  void SampleResources(const account::SegmentSnapshot& snapshot, IntervalSample* out);
+  void SampleSteps(const account::SegmentSnapshot& snapshot, IntervalSample* out);
 
   int64_t pid_, start_ns_;
   bool use_clock_;
