@@ -224,102 +224,117 @@ void MeasurementSink::MarkStart() {
   }
 }
 
+bool MeasurementSink::Define(const Key& key, bool last, Series* series, MeasurementBatch* batch) {
+  State& s = *state_;
+  const bool counter = key.metric->kind == probes::MetricKind::kCounter;
+  const bool nothing = counter && series->base + series->last == series->origin;
+  if (nothing && !(key.labels == Labels())) {
+    series->dirty = false;  // of all its labels, this counted nothing
+    return false;
+  }
+  std::optional<int64_t> operator_id;
+  if (key.labels.operator_index) {
+    operator_id = names_.operator_id(key.labels.pid, *key.labels.operator_index);
+    if (!operator_id && !last) return false;
+  }
+  if (s.listed.insert(key.metric).second) {
+    const Metric& m = *key.metric;
+    batch->metrics.push_back({std::string(m.name), std::string(m.unit),
+                              counter ? "counter" : "gauge", SourceName(m.source),
+                              std::string(m.privilege), std::string(m.help)});
+  }
+  series->id = s.next_id++;
+  if (series->wants_course) series->course = MayHaveCourse(!key.labels.thread.empty());
+  MeasurementRow row;
+  row.id = series->id;
+  row.metric = key.metric->name;
+  row.source = SourceName(key.source);
+  row.operator_id = operator_id;
+  if (key.labels.pid > 0) row.process_id = names_.process_id(key.labels.pid);
+  row.thread = Printable(key.labels.thread);
+  row.subject = Printable(key.labels.subject);
+  row.cause = Printable(key.labels.cause);
+  row.bucket = key.labels.bucket;
+  batch->definitions.push_back(std::move(row));
+  return true;
+}
+
+bool MeasurementSink::MayHaveCourse(bool of_thread) {
+  State& s = *state_;
+  size_t& courses = of_thread ? s.thread_courses : s.courses;
+  if (courses < (of_thread ? limits_.thread_courses : limits_.courses)) {
+    courses++;
+    return true;
+  }
+  s.refused[of_thread ? "courses of threads beyond the limit of a run"
+                      : "courses of measurements beyond the limit of a run"]++;
+  return false;
+}
+
+void MeasurementSink::TakeSeries(const Key& key, int64_t now_ns, Series* series,
+                                 MeasurementBatch* batch) {
+  const bool counter = key.metric->kind == probes::MetricKind::kCounter;
+  MeasurementTotal total;
+  total.id = series->id;
+  total.last = series->base + series->last - series->origin;
+  total.running_ratio = series->running_ratio;
+  if (!counter) {
+    total.weight_ns = series->weight_ns;
+    total.weighted_sum = series->weighted_sum;
+    total.minimum = series->minimum;
+    total.maximum = series->maximum;
+  }
+  const int64_t taken_ns = state_->taken_ns;
+  if (series->course && now_ns > taken_ns) {
+    const double value =
+        counter ? total.last - series->taken
+                : series->recent_sum / static_cast<double>(std::max<int64_t>(1, series->recent));
+    // A probe that is read seldom tells of growth since it was read before.
+    const int64_t from_ns = counter ? std::min(taken_ns, series->grown_from_ns) : taken_ns;
+    if (!counter || value != 0) {
+      batch->intervals.push_back({series->id, from_ns, now_ns - from_ns, value});
+    }
+  }
+  batch->totals.push_back(total);
+  series->taken = total.last;
+  series->recent_sum = 0;
+  series->recent = 0;
+  series->dirty = false;
+}
+
+void MeasurementSink::TakeStacks(bool last, MeasurementBatch* batch) {
+  for (auto& [key, held] : state_->stacks) {
+    if (!held.dirty) continue;
+    std::optional<int64_t> operator_id;
+    if (key.operator_index) {
+      operator_id = names_.operator_id(key.pid, *key.operator_index);
+      if (!operator_id && !last) continue;
+    }
+    if (held.id < 0) held.id = state_->next_stack_id++;
+    StackRow row;
+    row.id = held.id;
+    row.kind = key.kind;
+    row.operator_id = operator_id;
+    if (key.pid > 0) row.process_id = names_.process_id(key.pid);
+    row.thread = Printable(key.thread);
+    row.folded = Printable(key.folded, 16 << 10);
+    row.samples = held.base_samples + held.samples - held.origin_samples;
+    row.time_ns = held.base_ns + held.time_ns - held.origin_ns;
+    held.dirty = false;
+    batch->stacks.push_back(std::move(row));
+  }
+}
+
 MeasurementBatch MeasurementSink::Take(int64_t now_ns, bool fine, bool last) {
   State& s = *state_;
   MeasurementBatch batch;
   for (auto& [key, series] : s.series) {
     if (!series.dirty || !series.begun) continue;
     if (!series.wants_course && !fine) continue;
-    const bool counter = key.metric->kind == probes::MetricKind::kCounter;
-    if (series.id < 0) {
-      const bool nothing = counter && series.base + series.last == series.origin;
-      if (nothing && !(key.labels == Labels())) {
-        series.dirty = false;  // of all its labels, this counted nothing
-        continue;
-      }
-      std::optional<int64_t> operator_id;
-      if (key.labels.operator_index) {
-        operator_id = names_.operator_id(key.labels.pid, *key.labels.operator_index);
-        if (!operator_id && !last) continue;
-      }
-      if (s.listed.insert(key.metric).second) {
-        const Metric& m = *key.metric;
-        batch.metrics.push_back({std::string(m.name), std::string(m.unit),
-                                 counter ? "counter" : "gauge", SourceName(m.source),
-                                 std::string(m.privilege), std::string(m.help)});
-      }
-      series.id = s.next_id++;
-      if (series.wants_course) {
-        const bool of_thread = !key.labels.thread.empty();
-        size_t& courses = of_thread ? s.thread_courses : s.courses;
-        series.course = courses < (of_thread ? limits_.thread_courses : limits_.courses);
-        if (series.course) {
-          courses++;
-        } else {
-          s.refused[of_thread ? "courses of threads beyond the limit of a run"
-                              : "courses of measurements beyond the limit of a run"]++;
-        }
-      }
-      MeasurementRow row;
-      row.id = series.id;
-      row.metric = key.metric->name;
-      row.source = SourceName(key.source);
-      row.operator_id = operator_id;
-      if (key.labels.pid > 0) row.process_id = names_.process_id(key.labels.pid);
-      row.thread = Printable(key.labels.thread);
-      row.subject = Printable(key.labels.subject);
-      row.cause = Printable(key.labels.cause);
-      row.bucket = key.labels.bucket;
-      batch.definitions.push_back(std::move(row));
-    }
-    MeasurementTotal total;
-    total.id = series.id;
-    total.last = series.base + series.last - series.origin;
-    total.running_ratio = series.running_ratio;
-    if (!counter) {
-      total.weight_ns = series.weight_ns;
-      total.weighted_sum = series.weighted_sum;
-      total.minimum = series.minimum;
-      total.maximum = series.maximum;
-    }
-    if (series.course && now_ns > s.taken_ns) {
-      const double value =
-          counter ? total.last - series.taken
-                  : series.recent_sum / static_cast<double>(std::max<int64_t>(1, series.recent));
-      // A probe that is read seldom tells of growth since it was read before.
-      const int64_t from_ns = counter ? std::min(s.taken_ns, series.grown_from_ns) : s.taken_ns;
-      if (!counter || value != 0) {
-        batch.intervals.push_back({series.id, from_ns, now_ns - from_ns, value});
-      }
-    }
-    batch.totals.push_back(total);
-    series.taken = total.last;
-    series.recent_sum = 0;
-    series.recent = 0;
-    series.dirty = false;
+    if (series.id < 0 && !Define(key, last, &series, &batch)) continue;
+    TakeSeries(key, now_ns, &series, &batch);
   }
-  if (fine) {
-    for (auto& [key, held] : s.stacks) {
-      if (!held.dirty) continue;
-      std::optional<int64_t> operator_id;
-      if (key.operator_index) {
-        operator_id = names_.operator_id(key.pid, *key.operator_index);
-        if (!operator_id && !last) continue;
-      }
-      if (held.id < 0) held.id = s.next_stack_id++;
-      StackRow row;
-      row.id = held.id;
-      row.kind = key.kind;
-      row.operator_id = operator_id;
-      if (key.pid > 0) row.process_id = names_.process_id(key.pid);
-      row.thread = Printable(key.thread);
-      row.folded = Printable(key.folded, 16 << 10);
-      row.samples = held.base_samples + held.samples - held.origin_samples;
-      row.time_ns = held.base_ns + held.time_ns - held.origin_ns;
-      held.dirty = false;
-      batch.stacks.push_back(std::move(row));
-    }
-  }
+  if (fine) TakeStacks(last, &batch);
   for (State::ProbeRead& read : s.reads) {
     if (read.now) read = {now_ns, false};
   }

@@ -74,6 +74,14 @@ class MeasurementSink : public probes::Sink {
   struct KeyHash;
   struct Stack;
 
+  // Gives the series its number in the store; false if there is nothing to store of it yet.
+  bool Define(const Key& key, bool last, Series* series, MeasurementBatch* batch);
+  // Whether one more series may have its course stored; counts it, or what is refused.
+  bool MayHaveCourse(bool of_thread);
+  // The series' total, and its course since the last Take.
+  void TakeSeries(const Key& key, int64_t now_ns, Series* series, MeasurementBatch* batch);
+  void TakeStacks(bool last, MeasurementBatch* batch);
+
   Names names_;
   Limits limits_;
   struct State;
