@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "analysis/comparison/attribution_rows.h"
 #include "analysis/outside/outside.h"
@@ -113,21 +114,124 @@ double PartOf(const Times& a, const Times& b, const std::string& name) {
   return (At(a.main, name) - At(b.main, name)) / LogMean(a.wall_s, b.wall_s);
 }
 
+// The times of each run of one side; absent with the reason if those of one are not known.
+std::optional<std::vector<Times>> TimesOfSide(std::span<const RunView> runs, std::string* why) {
+  std::vector<Times> all;
+  for (const RunView& run : runs) {
+    std::string reason;
+    std::optional<Times> one = TimesOf(run, &reason);
+    if (!one) {
+      *why = fmt::format("run {}: {}", Printable(run.run.name), reason);
+      return std::nullopt;
+    }
+    all.push_back(std::move(*one));
+  }
+  return all;
+}
+
+// The mean of the drawn runs, disturbed by what separates runs of the same program.
+Times DisturbedMean(const std::vector<const Times*>& drawn, Random* random) {
+  Times mean = MeanOf(drawn);
+  const double deviation = kRunDeviation / std::sqrt(static_cast<double>(drawn.size()));
+  for (auto& [name, seconds] : mean.main) seconds *= std::exp(deviation * random->Normal());
+  mean.wall_s *= std::exp(deviation * random->Normal());
+  return mean;
+}
+
+// What resampling the runs makes of the change and of its parts.
+struct Draws {
+  std::vector<double> log_ratios;                    // of the wall times
+  std::map<std::string, std::vector<double>> parts;  // by part of the wall time
+  std::vector<double> rests;                         // what no part explains
+};
+
+Draws Resample(const std::vector<Times>& runs_a, const std::vector<Times>& runs_b, bool paired,
+               const AttributionOptions& options) {
+  Draws draws;
+  for (const std::vector<Times>* runs : {&runs_a, &runs_b}) {
+    for (const Times& run : *runs) {
+      for (const auto& [name, seconds] : run.main) draws.parts[name];
+    }
+  }
+  Random random(options.seed);
+  for (size_t d = 0; d < options.draws; ++d) {
+    std::vector<const Times*> some_a, some_b;
+    for (size_t i = 0; i < runs_a.size(); ++i) {
+      const size_t pick = random.Below(runs_a.size());
+      some_a.push_back(&runs_a[pick]);
+      if (paired) some_b.push_back(&runs_b[pick]);
+    }
+    for (size_t i = 0; !paired && i < runs_b.size(); ++i) {
+      some_b.push_back(&runs_b[random.Below(runs_b.size())]);
+    }
+    const Times a = DisturbedMean(some_a, &random);
+    const Times b = DisturbedMean(some_b, &random);
+    double rest = std::log(a.wall_s / b.wall_s);
+    draws.log_ratios.push_back(rest);
+    for (auto& [name, values] : draws.parts) {
+      values.push_back(PartOf(a, b, name));
+      rest -= values.back();
+    }
+    draws.rests.push_back(rest);
+  }
+  return draws;
+}
+
+// One row for each part of the time of the thread that all wait for.
+void AddCauses(const Times& a, const Times& b, const Draws& draws, Attribution* result) {
+  for (const auto& [name, values] : draws.parts) {
+    AttributionRow row;
+    row.to = AttributedTo::kCause;
+    row.name = name;
+    row.setting_a = At(a.main, name);
+    row.setting_b = At(b.main, name);
+    row.throughput.value = PartOf(a, b, name);
+    row.throughput.interval = IntervalAround(row.throughput.value, values, kAttributionLevel);
+    row.told = row.throughput.interval.low > 0 || row.throughput.interval.high < 0;
+    result->explained += row.throughput.value;
+    result->rows.push_back(std::move(row));
+  }
+}
+
+// One row for each group of threads, with its share of the change of all threads' times.
+void AddGroups(const Times& a, const Times& b, Attribution* result) {
+  std::set<std::string> names;
+  for (const Times* side : {&a, &b}) {
+    for (const auto& [name, cost] : side->groups) names.insert(name);
+  }
+  std::vector<AttributionRow> rows;
+  for (const std::string& name : names) {
+    AttributionRow& row = rows.emplace_back();
+    row.to = AttributedTo::kGroup;
+    row.name = name;
+    if (a.groups.contains(name)) row.a = a.groups.at(name);
+    if (b.groups.contains(name)) row.b = b.groups.at(name);
+    const CostFigures of_a = row.a.value_or(CostFigures()), of_b = row.b.value_or(CostFigures());
+    result->total_a.cpu_s += of_a.cpu_s;
+    result->total_b.cpu_s += of_b.cpu_s;
+    result->total_a.blocked_s += of_a.blocked_s;
+    result->total_b.blocked_s += of_b.blocked_s;
+  }
+  const double cpu = LogMean(result->total_a.cpu_s, result->total_b.cpu_s);
+  const double blocked = LogMean(result->total_a.blocked_s, result->total_b.blocked_s);
+  for (AttributionRow& row : rows) {
+    const CostFigures of_a = row.a.value_or(CostFigures()), of_b = row.b.value_or(CostFigures());
+    if (cpu > 0) row.cpu_share = (of_b.cpu_s - of_a.cpu_s) / cpu;
+    if (blocked > 0) row.blocked_share = (of_b.blocked_s - of_a.blocked_s) / blocked;
+    result->rows.push_back(std::move(row));
+  }
+}
+
 }  // namespace
 
 Attribution AttributeFromOutside(std::span<const RunView> a, std::span<const RunView> b,
                                  const AttributionOptions& options) {
-  std::vector<Times> runs_a, runs_b;
-  for (const auto& [runs, times] : {std::pair{a, &runs_a}, std::pair{b, &runs_b}}) {
-    for (const RunView& run : runs) {
-      std::string why;
-      std::optional<Times> one = TimesOf(run, &why);
-      if (!one)
-        return UnavailableAttribution(fmt::format("run {}: {}", Printable(run.run.name), why));
-      times->push_back(std::move(*one));
-    }
-  }
-  const Times mean_a = MeanOf(runs_a), mean_b = MeanOf(runs_b);
+  std::string why;
+  const std::optional<std::vector<Times>> runs_a = TimesOfSide(a, &why);
+  if (!runs_a) return UnavailableAttribution(why);
+  const std::optional<std::vector<Times>> runs_b = TimesOfSide(b, &why);
+  if (!runs_b) return UnavailableAttribution(why);
+  const Times mean_a = MeanOf(*runs_a), mean_b = MeanOf(*runs_b);
   Attribution result;
   result.unit = "run";
   result.runs_a = a.size();
@@ -139,80 +243,15 @@ Attribution AttributeFromOutside(std::span<const RunView> a, std::span<const Run
   result.bytes_unavailable = "not instrumented";
   const double measured = std::log(mean_a.wall_s / mean_b.wall_s);
   result.log_ratio.value = options.log_ratio.value_or(measured);
-
-  std::map<std::string, std::vector<double>> drawn;
-  for (const Times* mean : {&mean_a, &mean_b}) {
-    for (const auto& [name, seconds] : mean->main) drawn[name];
-  }
-  std::vector<double> ratios, rests;
-  Random random(options.seed);
-  for (size_t d = 0; d < options.draws; ++d) {
-    std::vector<const Times*> some_a, some_b;
-    for (size_t i = 0; i < runs_a.size(); ++i) {
-      const size_t pick = random.Below(runs_a.size());
-      some_a.push_back(&runs_a[pick]);
-      if (result.paired) some_b.push_back(&runs_b[pick]);
-    }
-    for (size_t i = 0; !result.paired && i < runs_b.size(); ++i) {
-      some_b.push_back(&runs_b[random.Below(runs_b.size())]);
-    }
-    Times one_a = MeanOf(some_a), one_b = MeanOf(some_b);
-    for (Times* one : {&one_a, &one_b}) {
-      const size_t runs = one == &one_a ? runs_a.size() : runs_b.size();
-      const double deviation = kRunDeviation / std::sqrt(static_cast<double>(runs));
-      for (auto& [name, seconds] : one->main) seconds *= std::exp(deviation * random.Normal());
-      one->wall_s *= std::exp(deviation * random.Normal());
-    }
-    double rest = std::log(one_a.wall_s / one_b.wall_s);
-    ratios.push_back(rest);
-    for (auto& [name, values] : drawn) {
-      values.push_back(PartOf(one_a, one_b, name));
-      rest -= values.back();
-    }
-    rests.push_back(rest);
-  }
-  for (auto& [name, values] : drawn) {
-    AttributionRow row;
-    row.to = AttributedTo::kCause;
-    row.name = name;
-    row.setting_a = At(mean_a.main, name);
-    row.setting_b = At(mean_b.main, name);
-    row.throughput.value = PartOf(mean_a, mean_b, name);
-    row.throughput.interval = IntervalAround(row.throughput.value, values, kAttributionLevel);
-    row.told = row.throughput.interval.low > 0 || row.throughput.interval.high < 0;
-    result.explained += row.throughput.value;
-    result.rows.push_back(std::move(row));
-  }
-  if (!ratios.empty())
-    result.log_ratio.interval = IntervalAround(measured, ratios, kAttributionLevel);
-  std::map<std::string, bool> names;
-  for (const auto& [name, cost] : mean_a.groups) names[name] = true;
-  for (const auto& [name, cost] : mean_b.groups) names[name] = true;
-  for (const auto& [name, there] : names) {
-    AttributionRow row;
-    row.to = AttributedTo::kGroup;
-    row.name = name;
-    if (mean_a.groups.contains(name)) row.a = mean_a.groups.at(name);
-    if (mean_b.groups.contains(name)) row.b = mean_b.groups.at(name);
-    const CostFigures none, &of_a = row.a ? *row.a : none, &of_b = row.b ? *row.b : none;
-    result.total_a.cpu_s += of_a.cpu_s;
-    result.total_b.cpu_s += of_b.cpu_s;
-    result.total_a.blocked_s += of_a.blocked_s;
-    result.total_b.blocked_s += of_b.blocked_s;
-    result.rows.push_back(std::move(row));
-  }
-  const double cpu = LogMean(result.total_a.cpu_s, result.total_b.cpu_s);
-  const double blocked = LogMean(result.total_a.blocked_s, result.total_b.blocked_s);
-  for (AttributionRow& row : result.rows) {
-    if (row.to != AttributedTo::kGroup) continue;
-    const CostFigures none, &of_a = row.a ? *row.a : none, &of_b = row.b ? *row.b : none;
-    if (cpu > 0) row.cpu_share = (of_b.cpu_s - of_a.cpu_s) / cpu;
-    if (blocked > 0) row.blocked_share = (of_b.blocked_s - of_a.blocked_s) / blocked;
-  }
+  const Draws draws = Resample(*runs_a, *runs_b, result.paired, options);
+  if (!draws.log_ratios.empty())
+    result.log_ratio.interval = IntervalAround(measured, draws.log_ratios, kAttributionLevel);
+  AddCauses(mean_a, mean_b, draws, &result);
+  AddGroups(mean_a, mean_b, &result);
   const double left = measured - result.explained;
   CloseRows(options, measured, "another time than the recording's",
             "not explained by the main thread",
-            {left, IntervalAround(left, rests, kAttributionLevel)}, &result);
+            {left, IntervalAround(left, draws.rests, kAttributionLevel)}, &result);
   result.method =
       "no operators: parts of the time of the thread that all wait for, differences over the "
       "logarithmic mean";
