@@ -4,10 +4,7 @@
 // what they cost.
 //
 // Phases are found from the recorded windows alone: the consumer's rate, queues' fill, the source's
-// completions against what it hands out per epoch, and each stage's time and bytes a row. A change
-// is the split of the windows at which the means of both sides differ most relative to the spread
-// within them (binary segmentation, one step; Scott and Knott, Biometrics 30, 1974), if they differ
-// by far more than chance allows.
+// completions against what it hands out per epoch, and each stage's time and bytes a row (drift.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/run/drift.h"
+#include "analysis/run/epoch_edges.h"
 #include "analysis/run/run_view.h"
-#include "analysis/statistics/statistics.h"
 
 namespace headrace::analysis {
 
@@ -48,34 +46,6 @@ struct Phase {
   // Time spent in it; less than end - start for kEdge and kSteady.
   int64_t time_ns = 0;
   int64_t steps_count = 0;
-};
-
-// What the ends of epochs cost.
-struct EpochEdges {
-  size_t edges = 0;  // ends of epochs in the steady range
-  // Rows lost at each, compared with the rate between the edges; below 0: gained.
-  double lost_rows = 0;
-  Interval lost_interval;  // 90 %
-  double lost_ratio = 0;   // share of the rows that the rate between the edges would have given
-  double lost_steps = 0;   // steps lost at each
-  bool separated = false;  // they cost enough to be a phase of their own
-  std::string unknown;     // why the figures above are not known; empty: they are
-};
-
-struct StageDrift {
-  std::string stage;  // "consumer" for its steps; empty: of the whole pipeline
-  double before = 0, after = 0;
-};
-
-// A lasting change of the pipeline while it ran.
-struct Drift {
-  int64_t at_ns = 0;                // since the run began
-  std::optional<StageDrift> cost;   // seconds per row of the stage whose time per row changed most
-  std::optional<StageDrift> bytes;  // bytes a row
-  std::optional<StageDrift> rate;   // batches per second, where no stage's cost changed
-  size_t stages = 0;                // stages whose cost changed in the same direction
-  // The part after the change is long enough, so all statements are about that part.
-  bool used = false;
 };
 
 // A slower part before the steady one. It is mentioned wherever the steady rate is shown, because a
@@ -109,20 +79,5 @@ std::optional<double> SteadyRate(RunView run);
 // "the first 5.2 s, 52 % of the run, made 45.7 batches/s instead of 88.3: ..."; empty where nothing
 // of the kind was found.
 std::string Words(const std::optional<SlowerPart>& slower);
-
-// The latest lasting change over all windows of a run that is already well under way. It looks for
-// no start, fill or cold pass, because a pipeline that just became slower would be mistaken for one
-// of these.
-std::optional<Drift> FindDrift(const RunView& run);
-
-// FindShift finds the split of `values` (all above 0) at which the mean logarithm changes most. It
-// is reported if the change lasts to the end, is at least `least` (0.15: 15 %) and is far beyond
-// chance. Each side has at least `side` values. `at`: index of the first value after the split;
-// `before`, `after`: geometric means of the sides.
-struct Shift {
-  size_t at = 0;
-  double before = 0, after = 0;
-};
-std::optional<Shift> FindShift(const std::vector<double>& values, double least, size_t side);
 
 }  // namespace headrace::analysis
