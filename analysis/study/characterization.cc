@@ -13,6 +13,7 @@
 #include "analysis/run/memory_bandwidth.h"
 #include "analysis/run/reads.h"
 #include "analysis/run/settings.h"
+#include "analysis/study/sheet_reasons.h"
 #include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -60,24 +61,8 @@ Quantity Times(const Quantity& a, const Quantity& b, headrace::Unit unit) {
   return product;
 }
 
-std::string Factor(double value) {
-  return value >= 100  ? fmt::format("x{:.0f}", value)
-         : value >= 10 ? fmt::format("x{:.1f}", value)
-                       : fmt::format("x{:.2g}", value);
-}
-
-std::string Percent(double ratio) { return FormatPercent(ratio); }
-
-std::string WordsOf(const std::string& resource, const Limit& limit) {
-  if (resource == "cores") return "the cores";
-  if (resource == "nic_ingress") return "NIC ingress";
-  if (resource == "storage") return "the storage";
-  if (resource == "memory_capacity") return "memory capacity";
-  return Describe(limit);
-}
-
 // Collects the figures of one sheet. A figure is explained once all are there, as it is told by
-// others.
+// others (sheet_reasons.h).
 class Maker {
  public:
   explicit Maker(const SheetInputs& inputs) : in_(inputs) {
@@ -111,8 +96,8 @@ class Maker {
     AddStages();
     for (FigurePart& part : sheet_.parts)
       for (SheetFigure& figure : part.figures) {
-        figure.difference = Difference(figure);
-        if (!figure.difference.empty()) figure.why = Why(figure.key, figure.here.value());
+        figure.difference = DifferenceOf(in_, figure);
+        if (!figure.difference.empty()) figure.why = ReasonOf(in_, sheet_, transforms_, figure);
       }
     return std::move(sheet_);
   }
@@ -521,138 +506,6 @@ class Maker {
     }
   }
 
-  // --- why a figure is not the published one -------------------------------------------------
-
-  std::optional<double> Here(const char* key) const {
-    const SheetFigure* figure = sheet_.Find(key);
-    return figure != nullptr ? figure->here.optional_value() : std::nullopt;
-  }
-  std::optional<double> Study(const char* key) const {
-    const PublishedValue* value = FindPublished(key, in_.model);
-    return value != nullptr ? std::optional<double>(value->value) : std::nullopt;
-  }
-
-  std::string Difference(const SheetFigure& figure) const {
-    if (in_.model.empty() || figure.published.empty() || !figure.here.available()) return "";
-    const double here = figure.here.value(), wanted = figure.published[0].scaled.value();
-    if (wanted <= 0 || here < 0) return "";
-    const bool share = figure.here.unit() == headrace::Unit::kRatio && wanted <= 1 && here <= 1;
-    if (share && std::abs(here - wanted) <= kNearPublishedShare) return "";
-    if (!share && here > 0 && std::abs(here / wanted - 1) <= kNearPublished) return "";
-    return share ? fmt::format("{:+.1f} points", 100 * (here - wanted))
-                 : fmt::format("{} of the published{}", Factor(here / wanted),
-                               figure.scaled_by.empty() ? "" : ", scaled");
-  }
-
-  std::string Why(const std::string& key, double here) const {
-    if (key.ends_with("partitions_bytes") || key == "partition_bytes") return WhySize();
-    if (key == "storage_bytes_per_row" || key == "extracted_bytes_per_row" ||
-        key == "tensor_bytes_per_row")
-      return WhyBytes(key, here);
-    if (key == "worker_rows_per_s" || key == "tensor_bytes_per_s" ||
-        key == "extracted_bytes_per_s" || key == "storage_bytes_per_s")
-      return WhyRate();
-    if (key == "workers_per_trainer_count") return WhyWorkers();
-    if (key == "stall_ratio" || key == "stall_cpu_ratio") return WhyStall();
-    if (key.starts_with("io_")) return WhySizes();
-    if (key.ends_with("_per_storage_ratio")) return WhyOverRead(here);
-    if (key.ends_with("normalisation_ratio") || key == "generation_ratio") return WhyClasses();
-    if (key.starts_with("duplication_")) return WhyDuplication();
-    if (key.ends_with("_features")) return "kinds keep at least one feature, and counts are whole";
-    if (key == "nic_ingress_ratio")
-      return fmt::format("what limits here is {}", sheet_.limit.words);
-    if (key == "coverage_ratio" || key == "list_length_mean_count")
-      return fmt::format("a sample of {} rows of {} features", in_.table.sampled_rows,
-                         in_.table.stored_dense + in_.table.stored_sparse);
-    return "";
-  }
-
-  std::string WhySize() const {
-    const auto stored = Here("stored_bytes_per_row");
-    return fmt::format("{} rows{} in {} partition{}",
-                       FormatCount(static_cast<double>(in_.table.rows)),
-                       stored ? " of " + FormatBytes(*stored) : "", in_.table.files,
-                       in_.table.files == 1 ? "" : "s");
-  }
-
-  std::string WhyBytes(const std::string& key, double here) const {
-    const double used = in_.table.used_dense + in_.table.used_sparse;
-    const auto there_dense = Study("used_dense_features"),
-               there_sparse = Study("used_sparse_features");
-    const auto there = Study(key.c_str());
-    if (used <= 0 || !there_dense || !there_sparse || !there) return "";
-    std::string text = fmt::format("{:.3g} B for each used feature and row against {:.3g} B",
-                                   here / used, *there / (*there_dense + *there_sparse));
-    const auto over = Here("over_read_ratio");
-    if (key == "storage_bytes_per_row" && over) {
-      text += fmt::format("; {} of what is read is over-read", Percent(*over));
-    } else if (const auto length = Here("used_list_length_mean_count")) {
-      text += fmt::format("; its lists hold {:.3g} ids where there are any", *length);
-    }
-    return text;
-  }
-
-  std::string WhyRate() const {
-    const auto row = Here("tensor_bytes_per_row"), there_row = Study("tensor_bytes_per_row");
-    const auto rate = Here("worker_rows_per_s"), there_rate = Study("worker_rows_per_s");
-    if (!row || !there_row || !rate || !there_rate || in_.conditions.cores <= 0) return "";
-    return fmt::format(
-        "a row is {} of tensors against {}; a core makes {} of them against {} of the published "
-        "node (of other cores, and with remote calls, encryption and copies to clients that this "
-        "worker does not do); it is limited by {}",
-        FormatBytes(*row), FormatBytes(*there_row),
-        FormatBytesRate(*row * *rate / in_.conditions.cores),
-        FormatBytesRate(*there_row * *there_rate / kPublishedNodeCores), sheet_.limit.words);
-  }
-
-  std::string WhyWorkers() const {
-    const auto here = Here("tensor_bytes_per_s"), there = Study("tensor_bytes_per_s");
-    if (!here || !there) return "";
-    return fmt::format("one worker makes {} of tensors, the published one {}",
-                       FormatBytesRate(*here), FormatBytesRate(*there));
-  }
-
-  std::string WhyStall() const {
-    const auto row = Here("tensor_bytes_per_row"), rate = Here("worker_rows_per_s");
-    const auto demand = Study("trainer_bytes_per_s");
-    if (!row || !rate || !demand || in_.conditions.cores <= 0) return "";
-    const double asked = *demand * in_.conditions.cores / kPublishedTrainerHostCores;
-    return fmt::format("the trainer asks for {} ({} by {:g} of {:g} cores) and these cores make {}",
-                       FormatBytesRate(asked), FormatBytesRate(*demand), in_.conditions.cores,
-                       kPublishedTrainerHostCores, FormatBytesRate(*row * *rate));
-  }
-
-  std::string WhySizes() const {
-    const auto rows = Here("stripe_rows_count");
-    if (!rows || in_.table.streams.count == 0) return "";
-    return fmt::format("stripes of {} rows: a stream holds {:.3g} B a row on average",
-                       FormatCount(*rows), in_.table.streams.mean / *rows);
-  }
-
-  std::string WhyOverRead(double here) const {
-    const auto over = Here("over_read_ratio");
-    if (!over || *over >= 1) return "";
-    return fmt::format("{} of what is read is over-read; without it the ratio is {:.3g}",
-                       Percent(*over), here / (1 - *over));
-  }
-
-  std::string WhyClasses() const {
-    std::string text;
-    for (size_t i = 0; i < transforms_.size() && i < 3; ++i) {
-      if (!transforms_[i].cpu_share.available()) continue;
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", transforms_[i].name,
-                          Percent(transforms_[i].cpu_share.value()));
-    }
-    if (text.empty()) return "";
-    return fmt::format("the most expensive are {}; {:g} derived features of {:g} used ones", text,
-                       in_.table.derived, in_.table.used_dense + in_.table.used_sparse);
-  }
-
-  std::string WhyDuplication() const {
-    return "published as its formula gives it for 16.5 rows of a session and 80 % repeated; here "
-           "by the bytes of the projected lists in one batch";
-  }
-
   const SheetInputs& in_;
   Sheet sheet_;
   Statements worker_;
@@ -662,77 +515,6 @@ class Maker {
 };
 
 }  // namespace
-
-SizeFigures SizesOf(std::vector<double> bytes) {
-  SizeFigures sizes;
-  sizes.count = bytes.size();
-  if (bytes.empty()) return sizes;
-  std::sort(bytes.begin(), bytes.end());
-  sizes.mean = Mean(bytes);
-  sizes.deviation = std::sqrt(Variance(bytes));
-  sizes.p5 = Quantile(bytes, 0.05);
-  sizes.p25 = Quantile(bytes, 0.25);
-  sizes.p50 = Quantile(bytes, 0.5);
-  sizes.p75 = Quantile(bytes, 0.75);
-  sizes.p95 = Quantile(bytes, 0.95);
-  return sizes;
-}
-
-WorkerLimit FindWorkerLimit(const RunView& run) {
-  WorkerLimit limit{"undecided", "undecided", "", 0, false};
-  const Statements statements = MakeStatements(run);
-  if (!statements.bottleneck || statements.bottleneck->findings.empty()) {
-    limit.evidence = statements.withheld;
-    return limit;
-  }
-  const Bottleneck& bottleneck = *statements.bottleneck;
-  const Finding& first = bottleneck.findings[0];
-  const double observed = statements.model->demands().rate;
-  const std::optional<double> held = HeldForMemory(run);
-  if (held && *held >= kHeldForMemory && bottleneck.unexplained_ratio >= kCostsOfHolding) {
-    limit.resource = "memory_capacity";
-    limit.words = WordsOf(limit.resource, first.limit);
-    limit.decided = true;
-    limit.evidence = fmt::format(
-        "the source waited {} of its time for the memory budget of {} while the queue behind it "
-        "had room; {} would allow {:.2f} times the rate",
-        Percent(*held), FormatBytes(BytesSettingOf(run.run, "pipeline.memory").value_or(0)),
-        Describe(first.limit), bottleneck.unexplained_ratio);
-    return limit;
-  }
-  limit.resource = first.limit.kind->ResourceClass(*statements.model, first.limit);
-  limit.words = WordsOf(limit.resource, first.limit);
-  limit.probability = first.probability;
-  limit.evidence =
-      fmt::format("{} allows {}; observed {}", Describe(first.limit),
-                  FormatRate(first.limit.bound, "batches"), FormatRate(observed, "batches"));
-  if (first.limit.Is(kCoresLimit) && statements.model->cores_used())
-    limit.evidence +=
-        fmt::format("; {:.2f} of {:.2f} cores in use", *statements.model->cores_used(),
-                    statements.model->cores_available());
-  limit.decided = bottleneck.verdict != Verdict::kUndecided;
-  if (!limit.decided) {
-    limit.evidence += "; undecided: " + bottleneck.measure;
-    return limit;
-  }
-  // Findings are by probability: the next limit is the least of the other bounds.
-  const Finding* next = nullptr;
-  for (size_t i = 1; i < bottleneck.findings.size(); ++i) {
-    const Finding& finding = bottleneck.findings[i];
-    if (next == nullptr || finding.limit.bound < next->limit.bound) next = &finding;
-  }
-  if (next != nullptr && std::isfinite(next->limit.bound))
-    limit.evidence += fmt::format("; then {} at {}", Describe(next->limit),
-                                  FormatRate(next->limit.bound, "batches"));
-  return limit;
-}
-
-const SheetFigure* Sheet::Find(const std::string& key) const {
-  for (const FigurePart& part : parts)
-    for (const SheetFigure& figure : part.figures)
-      if (figure.key == key) return &figure;
-  return nullptr;
-}
 
 Sheet MakeSheet(const SheetInputs& inputs) { return Maker(inputs).Make(); }
 
@@ -782,24 +564,6 @@ std::optional<double> ScaledStepSeconds(const std::string& model, double tensor_
   const PublishedValue* demand = FindPublished("trainer_bytes_per_s", model);
   if (demand == nullptr || tensor_bytes_per_batch <= 0 || cores <= 0) return std::nullopt;
   return tensor_bytes_per_batch / (demand->value * cores / kPublishedTrainerHostCores);
-}
-
-std::optional<double> HeldForMemory(const RunView& run) {
-  if (BytesSettingOf(run.run, "pipeline.memory").value_or(0) <= 0) return std::nullopt;
-  for (const OperatorRow& op : run.operators) {
-    if (op.kind != "fetch") continue;
-    const auto stage = std::find_if(run.stages.begin(), run.stages.end(),
-                                    [&](const StageRow& row) { return row.name == op.stage; });
-    const auto queue = std::find_if(run.queues.begin(), run.queues.end(), [&](const QueueRow& row) {
-      return row.producer_stage == op.stage;
-    });
-    if (stage == run.stages.end() || stage->lifetime_ns <= 0) return std::nullopt;
-    const double waits =
-        static_cast<double>(op.wait_out_ns) / static_cast<double>(stage->lifetime_ns);
-    const double full = queue != run.queues.end() ? queue->full_ratio.value_or(0) : 0;
-    return std::clamp(waits - full, 0.0, 1.0);
-  }
-  return std::nullopt;
 }
 
 std::string SignOf(const std::optional<Interval>& published, const Interval& interval) {

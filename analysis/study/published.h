@@ -28,7 +28,7 @@ const char* SurenessName(Sureness sureness);  // "read", "second-hand", "recalle
 
 // One figure of one model. SI base units, as in Quantity; times are in nanoseconds.
 struct PublishedValue {
-  const char* key;    // key of a SheetFigure (characterization.h): "bytes_used_ratio"
+  const char* key;    // key of a SheetFigure (sheet.h): "bytes_used_ratio"
   const char* model;  // one of kPublishedModels
   double value;
   headrace::Unit unit;
