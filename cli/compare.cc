@@ -137,6 +137,20 @@ int RunSides(const CompareOptions& options, const experiments::ComparedSides& si
   return static_cast<int>(ExitCode::kInterrupted);
 }
 
+// --split: the parts of one run before and after a time.
+CompareOptions SplitRun(CompareOptions options) {
+  if (options.sides.size() != 1 || !options.a_command.empty() || !options.b_command.empty() ||
+      IsPipeline(options.sides[0]) || options.sides[0].starts_with("tag:"))
+    throw Error(ExitCode::kUsage, "takes one recorded run", "--split",
+                "as in compare latest --split 30s; 'headrace runs' lists the runs");
+  if (ParseDuration(options.split, "--split") <= 0)
+    throw Error(ExitCode::kUsage, "must be longer than 0", "--split",
+                "give a time since the run began: 30s");
+  const std::string run = options.sides[0];
+  options.sides = {run + "@-" + options.split, run + "@" + options.split + "-"};
+  return options;
+}
+
 int CompareRuns(const CompareOptions& options) {
   experiments::RecordedOptions recorded;
   recorded.terms.gates = ParseGates(options);
@@ -144,7 +158,8 @@ int CompareRuns(const CompareOptions& options) {
                 "leave it out, or give a pipeline file");
   if (options.sides.size() < 2) {
     throw Error(ExitCode::kUsage, "is compared with nothing", options.sides[0],
-                "give a second run, or a second tag:NAME");
+                "give a second run, or a second tag:NAME, or --split TIME to compare this run "
+                "before and after a time");
   }
   recorded.a = options.sides[0];
   recorded.b = options.sides[1];
@@ -185,13 +200,15 @@ int ShowComparison(const CompareOptions& options) {
 
 int Compare(const CompareOptions& options) {
   if (options.list || options.show) {
-    if (!options.sides.empty() || !options.a_command.empty() || !options.b_command.empty()) {
+    if (!options.sides.empty() || !options.a_command.empty() || !options.b_command.empty() ||
+        !options.split.empty()) {
       throw Error(ExitCode::kUsage, "takes no sides to compare", options.list ? "--list" : "--show",
                   "leave them out");
     }
     RefuseRunning(options, "a comparison of the database is shown as it was made", "leave it out");
     return options.list ? ListComparisons(options) : ShowComparison(options);
   }
+  if (!options.split.empty()) return CompareRuns(SplitRun(options));
   if (!options.a_command.empty() || !options.b_command.empty())
     return RunSides(options, SidesOfCommands(options));
   if (options.sides.size() > 2) {
@@ -223,6 +240,8 @@ HR_COMMAND(
          "  headrace compare --a-cmd 'python old.py' --b-cmd 'python new.py' --pairs 10\n"
          "  headrace compare 3 4                       # two runs recorded before\n"
          "  headrace compare tag:before tag:after      # two sets of them\n"
+         "  headrace compare latest --split 30s        # one run, before and after a time\n"
+         "  headrace compare 3@10s-20s 3@40s-50s       # two parts of a run\n"
          "  headrace compare base.toml new.toml --fail-on 'rows_per_s<-3%' --format md -o pr.md\n",
      .exit_codes = "0 ok, 1 a side failed, 2 usage, 3 --fail-on holds, 4 cannot tell, 5 no such "
                    "run or not comparable, 7 out of disk, 130 interrupted",

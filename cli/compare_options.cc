@@ -15,7 +15,8 @@ namespace {
 void AddComparedSides(CommandLine* command_line, CompareOptions* options) {
   command_line
       ->AddOption("SIDES", options->sides,
-                  "One or two pipeline files, or two runs (id, name), or two tag:NAME")
+                  "One or two pipeline files, or two runs (id, name), or two tag:NAME, or parts of "
+                  "runs: 3@10s-20s")
       ->TypeName("SIDE");
   command_line->Group("What is compared");
   command_line->AddOption("--a", options->a, "Set this on side A: decode.parallelism=1")
@@ -25,6 +26,11 @@ void AddComparedSides(CommandLine* command_line, CompareOptions* options) {
       ->TypeName("KEY=VALUE")
       ->OneValueEach();
   command_line->AddOption("--set", options->set, "Set this on both sides")->OneValueEach();
+  command_line
+      ->AddOption("--split", options->split,
+                  "Compare one run before this time with the same run after it: 30s")
+      ->TypeName("TIME")
+      ->Check(NotEmpty());
   command_line->AddOption("--a-cmd", options->a_command, "Compare this shell command ...")
       ->TypeName("CMD");
   command_line->AddOption("--b-cmd", options->b_command, "... with this one")->TypeName("CMD");

@@ -16,7 +16,7 @@ class CommandLine;
 
 struct CompareOptions {
   std::vector<std::string> sides, a, b, set;
-  std::string a_command, b_command, duration, time, margin = "3%", prepare, name;
+  std::string a_command, b_command, split, duration, time, margin = "3%", prepare, name;
   std::string database = DefaultDatabase();
   PageOutput page;
   std::vector<std::string> fail_on;

@@ -98,9 +98,9 @@ int RunOnPart(const ReportOptions& options) {
   view.program = ShellWord(ProgramName());
   view.database_option = DatabaseOption(options.database);
   view.core_hour_price = options.core_hour_price;
-  const PartBounds bounds = CutToPart(options.part, &view);
+  const analysis::RunTimes times = CutToPart(options.part, &view);
   const analysis::Statements statements = analysis::MakeStatements(view);
-  const dashboards::Report report = ReportOfPart(bounds, view, statements, options.sections);
+  const dashboards::Report report = ReportOfPart(times, view, statements, options.sections);
   const int code = static_cast<int>(report.decided ? ExitCode::kOk : ExitCode::kInconclusive);
   PageOutput page = options.page;
   page.first_only = !options.full && options.sections.empty() && page.file.empty();

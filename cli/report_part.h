@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/advice/statements.h"
+#include "analysis/run/run_slice.h"
 #include "analysis/run/run_view.h"
 #include "dashboards/report/report.h"
 
@@ -16,21 +17,16 @@ struct RunPart {
   bool whole() const { return since.empty() && until.empty(); }
 };
 
-// Where a part begins and ends, since the run began.
-struct PartBounds {
-  int64_t start_ns = 0, end_ns = 0;
-};
-
 // `view` becomes the part: the windows that lie wholly between the two times. Returns where the
 // first begins and the last ends. Throws Error kUsage for what is no time, or an empty range;
 // kInconclusive for a run without windows there.
-PartBounds CutToPart(const RunPart& part, analysis::RunView* view);
+analysis::RunTimes CutToPart(const RunPart& part, analysis::RunView* view);
 
 // The report of such a view, without the sections whose figures were recorded for the whole run
 // only; with only those of `sections`, unless it is empty. Its title, its first page and its facts
 // say which part it is about. Throws Error kUsage where a section is of whole runs only, and as
 // OnlySections.
-dashboards::Report ReportOfPart(const PartBounds& bounds, const analysis::RunView& view,
+dashboards::Report ReportOfPart(const analysis::RunTimes& times, const analysis::RunView& view,
                                 const analysis::Statements& statements,
                                 const std::vector<std::string>& sections);
 

@@ -123,15 +123,28 @@ void SayVerdict(const ComparisonPage& page, std::vector<Sentence>* say) {
         break;
     }
   }
-  if (page.input.unit == ComparedUnit::kBlock && first.change && comparison.too_few.empty())
+  const bool one_run = OfOneRun(page.input);
+  if (page.input.unit == ComparedUnit::kBlock && !one_run && first.change &&
+      comparison.too_few.empty())
     text += "; between these two runs only: what differs from run to run is not in it";
   if (page.notes.forced) text += " (NOT COMPARABLE, forced)";
   say->push_back({"VERDICT", text});
+  if (one_run && first.change)
+    say->push_back({"NOTE",
+                    "these are parts of one run, so this says what changed and not what caused it: "
+                    "all else that changed between the two is in it"});
   if (!page.notes.machine.empty()) say->push_back({"NOTE", page.notes.machine});
 }
 
 std::string SideText(const ComparedSide& side) {
   return fmt::format("{} = {}", side.label, Printable(side.what, 200));
+}
+
+// How long the blocks are: "5 s".
+std::string BlockText(const ComparisonInput& input) {
+  const analysis::RunFigures& block = input.a.samples[0].figures;
+  const double seconds = static_cast<double>(block.steady_last_ns - block.steady_first_ns) * 1e-9;
+  return seconds > 0 ? fmt::format("{:.2g} s", seconds) : std::string("all of it");
 }
 
 void SayHow(const ComparisonPage& page, std::vector<Sentence>* say) {
@@ -142,7 +155,8 @@ void SayHow(const ComparisonPage& page, std::vector<Sentence>* say) {
   if (input.unit == ComparedUnit::kPair) {
     parts.emplace_back(fmt::format("ABBA in drawn blocks (seed {})", input.seed));
   } else if (input.unit == ComparedUnit::kBlock) {
-    parts.emplace_back("of 5 s, of one run a side");
+    parts.push_back(
+        fmt::format("of {}, of one run{}", BlockText(input), OfOneRun(input) ? "" : " a side"));
   }
   if (notes.wall_ns > 0) parts.push_back(FormatDuration(static_cast<double>(notes.wall_ns)));
   if (input.cold) parts.emplace_back("cold");
@@ -209,6 +223,11 @@ void SayEvidence(const ComparisonPage& page, std::vector<Sentence>* say) {
   const ComparisonInput& input = page.input;
   const Comparison& comparison = page.comparison;
   const ComparedMetric& first = comparison.metrics[0];
+  if (!page.notes.a_limit.empty() && !page.notes.b_limit.empty())
+    say->push_back(
+        {"LIMIT", page.notes.a_limit == page.notes.b_limit
+                      ? "of both: " + page.notes.a_limit
+                      : fmt::format("of A: {}; of B: {}", page.notes.a_limit, page.notes.b_limit)});
   if (!page.notes.why.empty()) {
     say->push_back({"WHY", page.notes.why});
   } else if (!page.notes.no_why.empty() &&
@@ -244,13 +263,39 @@ void SayEvidence(const ComparisonPage& page, std::vector<Sentence>* say) {
   const std::string left = LeftOutText(input, comparison);
   if (!left.empty()) say->push_back({"LEFT OUT", left});
   for (const std::string& outlier : page.notes.outliers) say->push_back({"OUTLIER", outlier});
-  if (comparison.steadyless > 0) {
+  if (comparison.steadyless > 0 && OfOneRun(input)) {
+    say->push_back({"NOTE",
+                    "a part was too short for a steady phase: its figures are of all of the part; "
+                    "give longer parts"});
+  } else if (comparison.steadyless > 0) {
     const size_t all = input.a.samples.size() + input.b.samples.size();
     say->push_back({"NOTE", fmt::format("{} of {} runs were too short for a steady phase: their "
                                         "figures are of the whole run; --duration makes them "
                                         "longer",
                                         comparison.steadyless, all)});
   }
+}
+
+// What to do next with parts of one run, which cannot be run again.
+void SayNextOfParts(const ComparisonPage& page, std::vector<Sentence>* say) {
+  const Comparison& comparison = page.comparison;
+  const ComparedMetric& first = comparison.metrics[0];
+  if (!comparison.too_few.empty() && !first.identical) {
+    say->push_back({"DO",
+                    "give parts of 8 s each or more, better 20 s; of a run that is too "
+                    "short, record a longer one"});
+    return;
+  }
+  if (first.verdict == ChangeVerdict::kCannotTell) {
+    say->push_back({"DO", "give longer parts: these vary too much for their length"});
+    return;
+  }
+  if (first.verdict == ChangeVerdict::kSame) {
+    say->push_back({"DO", "nothing: the rate did not change"});
+    return;
+  }
+  say->push_back({"DO", "see what limits the later part"});
+  if (!page.notes.look.empty()) say->push_back({"", page.notes.look, true});
 }
 
 // What to do next.
@@ -264,6 +309,10 @@ void SayNext(const ComparisonPage& page, std::vector<Sentence>* say) {
       say->push_back({"", fmt::format("{} --pairs {}", page.notes.repeat, pairs), true});
   };
   if (!first.change) return;
+  if (OfOneRun(input)) {
+    SayNextOfParts(page, say);
+    return;
+  }
   if (!comparison.too_few.empty() && !first.identical) {
     more_pairs(6, input.unit == ComparedUnit::kPair ? "" : ", interleaved");
     return;
@@ -370,9 +419,15 @@ Table SamplesTable(const ComparisonPage& page) {
     return table;
   }
   table.columns = {{"side", "side"}, {"run", "run"}, {"value", InfoOf(figure).title}};
+  const bool blocks = input.unit == ComparedUnit::kBlock;
+  if (blocks) table.columns.insert(table.columns.begin() + 2, {"from", "from"});
   for (const ComparedSide* side : {&input.a, &input.b}) {
-    for (const ComparedSample& sample : side->samples)
+    for (const ComparedSample& sample : side->samples) {
       table.rows.push_back({side->label, run(sample), value(sample)});
+      const double from_s = static_cast<double>(sample.figures.steady_first_ns) * 1e-9;
+      std::vector<Value>& row = table.rows.back();
+      if (blocks) row.insert(row.begin() + 2, fmt::format("{:.1f} s", from_s));
+    }
   }
   return table;
 }

@@ -109,6 +109,9 @@ Json NotesJson(const ComparisonNotes& notes) {
   Json out;
   out["wall_s"] = notes.wall_ns > 0 ? Json(static_cast<double>(notes.wall_ns) * 1e-9) : Json();
   out["repeat"] = notes.repeat;
+  if (!notes.look.empty()) out["look"] = notes.look;
+  if (!notes.a_limit.empty()) out["a_limit"] = notes.a_limit;
+  if (!notes.b_limit.empty()) out["b_limit"] = notes.b_limit;
   out["end"] = notes.end;
   out["forced"] = notes.forced;
   out["differences"] = notes.differences;
@@ -311,6 +314,9 @@ StoredComparison ReadComparison(const std::string& json, const std::string& wher
   if (wall.is_number() && std::abs(wall.get<double>()) < 9e9)
     out.notes.wall_ns = std::llround(wall.get<double>() * 1e9);
   out.notes.repeat = reader.Text(notes, "repeat");
+  if (notes.contains("look")) out.notes.look = reader.Text(notes, "look");
+  if (notes.contains("a_limit")) out.notes.a_limit = reader.Text(notes, "a_limit");
+  if (notes.contains("b_limit")) out.notes.b_limit = reader.Text(notes, "b_limit");
   out.notes.end = reader.Text(notes, "end");
   out.notes.forced = reader.Flag(notes, "forced");
   out.notes.differences = reader.Texts(notes, "differences");

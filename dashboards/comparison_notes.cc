@@ -7,9 +7,11 @@
 #include <initializer_list>
 #include <set>
 
+#include "analysis/advice/statements.h"
 #include "analysis/comparison/attribution.h"
 #include "analysis/run/outliers.h"
 #include "dashboards/attribution.h"
+#include "dashboards/report/first_page.h"
 
 namespace headrace::dashboards {
 namespace {
@@ -18,7 +20,30 @@ using analysis::ComparedSample;
 using analysis::ComparedUnit;
 using analysis::ComparisonInput;
 
+// Cores that others used in a part of a run, by the figures that SliceOf made for it.
+analysis::Real OthersInPart(const analysis::RunView& part) {
+  const analysis::HostRow* busy = part.FindHost("host_busy_cores");
+  const analysis::HostRow* own = part.FindHost("process_cpu_ns");
+  const auto part_ns = static_cast<double>(part.run.duration_ns);
+  if (busy == nullptr || !busy->mean_value || own == nullptr || !own->last_value || part_ns <= 0)
+    return std::nullopt;
+  const analysis::HostRow* collector = part.FindHost("collector_cpu_ns");
+  const double recorded_ns = collector == nullptr ? 0 : collector->last_value.value_or(0);
+  return std::max(0.0, *busy->mean_value - (*own->last_value + recorded_ns) / part_ns);
+}
+
+std::string LimitOf(const analysis::RunView& run) {
+  const analysis::Statements statements = analysis::MakeStatements(run);
+  if (statements.model == nullptr || !statements.bottleneck)
+    return statements.withheld.empty() ? "unknown" : "unknown: " + statements.withheld;
+  return LimitLine(*statements.model, *statements.bottleneck);
+}
+
 }  // namespace
+
+bool ComparedRuns::of_one_run() const {
+  return a.size() == 1 && b.size() == 1 && a[0].run.run_id == b[0].run.run_id;
+}
 
 void NoteGates(const std::vector<analysis::Gate>& gates, const analysis::Comparison& comparison,
                ComparisonNotes* notes) {
@@ -87,7 +112,9 @@ void NoteOtherLoad(const ComparedRuns& views, ComparedUnit unit,
     for (const analysis::RunView& run : runs) {
       const analysis::HostRow* host = run.FindHost("host_cores");
       if (host != nullptr) cores = std::max(cores, host->last_value.value_or(0));
-      if (const auto others = analysis::CoresOfOthers(run)) used.push_back(*others);
+      const analysis::Real others =
+          views.of_one_run() ? OthersInPart(run) : analysis::CoresOfOthers(run);
+      if (others) used.push_back(*others);
     }
     return used.empty() ? std::nan("") : analysis::Quantile(used, 0.5);
   };
@@ -101,13 +128,21 @@ void NoteOtherLoad(const ComparedRuns& views, ComparedUnit unit,
                 "other processes used {:.2f} of {:.0f} cores while A ran, {:.2f} while B ran", a,
                 cores, b);
   notes->machine = used;
-  if (unit != ComparedUnit::kPair) {
+  if (views.of_one_run()) {
+    notes->machine += ": part of the change may be theirs";
+  } else if (unit != ComparedUnit::kPair) {
     notes->machine +=
         ": part of the change may be theirs; 'compare' on pipelines or commands runs both sides in "
         "turn";
   } else if (!first.detectable || *first.detectable > first.margin) {
     notes->machine += ": the machine is too noisy for small changes";
   }
+}
+
+void NoteLimits(const ComparedRuns& views, ComparisonNotes* notes) {
+  if (views.a.size() != 1 || views.b.size() != 1) return;
+  notes->a_limit = LimitOf(views.a[0]);
+  notes->b_limit = LimitOf(views.b[0]);
 }
 
 std::optional<Section> NoteWhy(const analysis::Comparison& comparison, const ComparedRuns& views,

@@ -8,6 +8,7 @@
 
 #include "analysis/comparison/comparability.h"
 #include "analysis/comparison/comparison.h"
+#include "analysis/run/run_slice.h"
 #include "analysis/run/run_view.h"
 #include "dashboards/report/report.h"
 
@@ -21,6 +22,10 @@ struct ComparisonNotes {
   int64_t wall_ns = 0;  // 0: the runs were made earlier
   // The command that makes more pairs, without the number of pairs; may be empty.
   std::string repeat;
+  // Of two parts of one run: the command that shows the later one; may be empty.
+  std::string look;
+  // What limits each side, where a side is one run or a part of one: "decode (probability 0.98)".
+  std::string a_limit, b_limit;
   std::string end;      // why there are fewer pairs than asked for; empty: there are not
   bool forced = false;  // compared although `differences` advise against it
   std::vector<std::string> differences;  // between the sides' machines, data or ways of running
@@ -39,6 +44,11 @@ struct ComparisonNotes {
 // once.
 struct ComparedRuns {
   std::vector<analysis::RunView> a, b;
+  // Of which part of its one run a side is; none: of all of it.
+  std::optional<analysis::RunTimes> a_times = std::nullopt, b_times = std::nullopt;
+
+  // Whether the sides are two parts of one run.
+  bool of_one_run() const;
 };
 
 // Adds what each gate says of the comparison, after those that are there.
@@ -59,6 +69,9 @@ void NoteOutliers(const analysis::ComparisonInput& input, const analysis::Compar
 // question asked.
 void NoteOtherLoad(const ComparedRuns& views, analysis::ComparedUnit unit,
                    const analysis::ComparedMetric& first, ComparisonNotes* notes);
+
+// Says what limits each side, where each is one run or a part of one.
+void NoteLimits(const ComparedRuns& views, ComparisonNotes* notes);
 
 // Says which operators carry the change between the sides, and returns the page's part about it.
 // None: there is no change to explain, or nothing can be said.

@@ -2,20 +2,35 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <optional>
 #include <set>
 #include <sstream>
 
+#include "analysis/run/phases.h"
 #include "analysis/run/read_run.h"
+#include "analysis/run/run_slice.h"
 #include "base/error.h"
 #include "base/registry.h"
+#include "base/units.h"
 #include "collectors/store/store.h"
 
 namespace headrace::experiments {
 namespace {
 
-// Length of a block of one run: far longer than queues take to fill and drain, so that neighbouring
-// blocks are hardly correlated.
-constexpr int64_t kBlockNs = 5'000'000'000;
+// Length of a block of one run. The longest is far longer than queues take to fill and drain, so
+// that neighbouring blocks are hardly correlated. Blocks of parts of one run, which cannot be made
+// longer by running them again, may be shorter, so that there are enough for an answer. Few long
+// blocks raise fewer false alarms than many short ones (docs/statistics.md).
+constexpr int64_t kLongestBlockNs = 5'000'000'000, kShortestBlockNs = 2'000'000'000;
+constexpr int64_t kBlocksOfPart = 4;
+
+// What a word names: "3", "3@10s-20s", "tag:NAME".
+struct SideWord {
+  std::string runs;
+  std::optional<analysis::RunTimes> times;
+};
 
 bool IsTag(const std::string& text) { return text.rfind("tag:", 0) == 0; }
 
@@ -48,6 +63,23 @@ std::vector<int64_t> RunsOfTag(const std::string& database, const std::string& t
   return runs;
 }
 
+SideWord ParseSide(const std::string& side) {
+  const size_t at = side.rfind('@');
+  const size_t dash = at == std::string::npos ? at : side.find('-', at);
+  // Names of runs may have an @, too.
+  if (IsTag(side) || dash == std::string::npos ||
+      (dash > at + 1 && std::isdigit(static_cast<unsigned char>(side[at + 1])) == 0))
+    return {side, std::nullopt};
+  analysis::RunTimes times;
+  const std::string from = side.substr(at + 1, dash - at - 1), to = side.substr(dash + 1);
+  if (!from.empty()) times.start_ns = ParseDuration(from, side);
+  if (!to.empty()) times.end_ns = ParseDuration(to, side);
+  if (at == 0 || times.start_ns >= times.end_ns)
+    throw Error(ExitCode::kUsage, at == 0 ? "names no run" : "ends before it begins", side,
+                "a part of a run is RUN@FROM-TO, as in 3@10s-20s");
+  return {side.substr(0, at), times};
+}
+
 // The runs that the word names: "tag:NAME" all that have the tag, anything else one run.
 std::vector<analysis::RunView> LoadSide(const std::string& database, const std::string& side) {
   std::vector<analysis::RunView> views;
@@ -60,31 +92,65 @@ std::vector<analysis::RunView> LoadSide(const std::string& database, const std::
   return views;
 }
 
+// Of a run that is on both sides: that it is not the same part of it.
+void CheckParts(const SideWord& a, const SideWord& b, int64_t run_id) {
+  if (!a.times || !b.times)
+    throw Error(
+        ExitCode::kUsage, fmt::format("run {} is on both sides", run_id), a.runs + " and " + b.runs,
+        fmt::format("give two different runs, or two parts of it: {0}@0s-10s {0}@10s-20s", run_id));
+  if (a.times->start_ns < b.times->end_ns && b.times->start_ns < a.times->end_ns)
+    throw Error(ExitCode::kUsage, "these parts of it overlap", fmt::format("run {}", run_id),
+                "the first has to end where the second begins, or before");
+}
+
+int64_t SteadyNs(const analysis::RunView& view) {
+  int64_t steady_ns = 0;
+  for (const size_t w : analysis::FindPhases(view).steady) steady_ns += view.windows[w].duration_ns;
+  return steady_ns;
+}
+
+std::string PartWords(const analysis::RunTimes& times) {
+  const auto words = [](int64_t ns) {
+    return ns == 0 ? std::string("0 s") : FormatDuration(static_cast<double>(ns));
+  };
+  return fmt::format("{} to {}", words(times.start_ns), words(times.end_ns));
+}
+
 }  // namespace
 
 dashboards::ComparedRuns LoadSides(const std::string& database, const std::string& a,
                                    const std::string& b) {
   { collectors::ReadStore ready(database); }
-  dashboards::ComparedRuns runs = {LoadSide(database, a), LoadSide(database, b)};
+  const SideWord of_a = ParseSide(a), of_b = ParseSide(b);
+  dashboards::ComparedRuns runs = {LoadSide(database, of_a.runs), LoadSide(database, of_b.runs),
+                                   of_a.times, of_b.times};
   for (const analysis::RunView& x : runs.a) {
     for (const analysis::RunView& y : runs.b) {
-      if (x.run.run_id == y.run.run_id) {
-        throw Error(ExitCode::kUsage, fmt::format("run {} is on both sides", x.run.run_id),
-                    a + " and " + b, "give two different runs");
-      }
+      if (x.run.run_id == y.run.run_id) CheckParts(of_a, of_b, x.run.run_id);
     }
   }
+  if (runs.a_times) runs.a[0] = analysis::PartOf(runs.a[0], &*runs.a_times);
+  if (runs.b_times) runs.b[0] = analysis::PartOf(runs.b[0], &*runs.b_times);
   return runs;
 }
 
+int64_t BlockLength(const dashboards::ComparedRuns& runs) {
+  if (!runs.of_one_run()) return kLongestBlockNs;
+  const int64_t shorter_ns = std::min(SteadyNs(runs.a[0]), SteadyNs(runs.b[0]));
+  return std::clamp(shorter_ns / kBlocksOfPart, kShortestBlockNs, kLongestBlockNs);
+}
+
 analysis::ComparedSide ComparedSideOf(const std::string& label, const std::string& said,
-                                      const std::vector<analysis::RunView>& views, bool blocks) {
+                                      const std::vector<analysis::RunView>& views,
+                                      const std::optional<analysis::RunTimes>& times,
+                                      int64_t block_ns) {
   analysis::ComparedSide side;
   side.label = label;
   side.what = IsTag(said) ? fmt::format("{} ({} runs)", said, views.size())
                           : fmt::format("run {} '{}'", views[0].run.run_id, views[0].run.name);
+  if (times) side.what += ", " + PartWords(*times);
   for (const analysis::RunView& view : views) {
-    if (!blocks) {
+    if (block_ns == 0) {
       analysis::ComparedSample& sample = side.samples.emplace_back();
       sample.run_id = view.run.run_id;
       sample.figures = analysis::FiguresOf(view);
@@ -92,9 +158,12 @@ analysis::ComparedSide ComparedSideOf(const std::string& label, const std::strin
         sample.left_out = fmt::format("run {} is still being recorded", view.run.run_id);
       continue;
     }
-    for (const analysis::RunFigures& figures : analysis::BlocksOf(view, kBlockNs))
+    for (analysis::RunFigures& figures : analysis::BlocksOf(view, block_ns)) {
+      figures.steady_first_ns += times ? times->start_ns : 0;
+      figures.steady_last_ns += times ? times->start_ns : 0;
       side.samples.push_back({view.run.run_id, figures, ""});
-    if (side.samples.empty()) continue;
+    }
+    if (side.samples.empty() || times) continue;
     // What blocks do not have is of the whole run: one value, to be seen and not tested.
     const analysis::RunFigures whole = analysis::FiguresOf(view);
     for (size_t f = 0; f < analysis::kFigures; ++f) {

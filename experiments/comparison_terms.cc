@@ -19,6 +19,7 @@ std::vector<const analysis::RunView*> PointersTo(const std::vector<analysis::Run
 void CheckConditions(const ComparisonTerms& terms, const dashboards::ComparedRuns& runs,
                      const analysis::IntendedDifference& intended,
                      dashboards::ComparisonNotes* notes) {
+  if (runs.of_one_run()) return;  // nothing differs
   const std::vector<const analysis::RunView*> a = PointersTo(runs.a), b = PointersTo(runs.b);
   const analysis::Comparability found = analysis::CompareConditions(a, b, intended);
   if (found.refused() && !terms.force) {
@@ -35,6 +36,7 @@ dashboards::ComparisonPage MakeComparisonPage(const ComparisonTerms& terms,
                                               dashboards::ComparisonNotes notes) {
   dashboards::NoteOutliers(input, comparison, runs, &notes);
   dashboards::NoteOtherLoad(runs, input.unit, comparison.metrics[0], &notes);
+  if (input.unit == analysis::ComparedUnit::kBlock) dashboards::NoteLimits(runs, &notes);
   dashboards::NoteGates(terms.gates, comparison, &notes);
   std::optional<dashboards::Section> why =
       dashboards::NoteWhy(comparison, runs, input.unit, &notes);

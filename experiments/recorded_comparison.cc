@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,18 @@ std::string RunAgainCommand(const RecordedOptions& options, const analysis::RunR
                      analysis::RecordedOptions(b, "--b"), options.database_option);
 }
 
+// What would show the later of two parts of a run.
+std::string LookCommand(const RecordedOptions& options, const dashboards::ComparedRuns& runs) {
+  const auto begins = [](const std::optional<analysis::RunTimes>& times) {
+    return times ? times->start_ns : 0;
+  };
+  const auto& later = begins(runs.a_times) > begins(runs.b_times) ? runs.a_times : runs.b_times;
+  constexpr double kSecond = 1e9;
+  return fmt::format("{} report {} --since {:.3f}s --until {:.3f}s{}", options.program,
+                     runs.a[0].run.run_id, static_cast<double>(begins(later)) / kSecond,
+                     static_cast<double>(later->end_ns) / kSecond, options.database_option);
+}
+
 }  // namespace
 
 dashboards::ComparisonPage CompareRecorded(const dashboards::ComparedRuns& runs,
@@ -32,13 +45,18 @@ dashboards::ComparisonPage CompareRecorded(const dashboards::ComparedRuns& runs,
   const bool blocks = a.size() == 1 && b.size() == 1;
   analysis::ComparisonInput input;
   input.unit = blocks ? analysis::ComparedUnit::kBlock : analysis::ComparedUnit::kRun;
-  input.a = ComparedSideOf("A", options.a, a, blocks);
-  input.b = ComparedSideOf("B", options.b, b, blocks);
+  const int64_t block_ns = blocks ? BlockLength(runs) : 0;
+  input.a = ComparedSideOf("A", options.a, a, runs.a_times, block_ns);
+  input.b = ComparedSideOf("B", options.b, b, runs.b_times, block_ns);
   input.margin = options.terms.margin;
   input.seed = options.seed;
   dashboards::ComparisonNotes notes;
   notes.name = options.name;
-  notes.repeat = RunAgainCommand(options, a[0].run, b[0].run);
+  if (runs.of_one_run()) {
+    notes.look = LookCommand(options, runs);
+  } else {
+    notes.repeat = RunAgainCommand(options, a[0].run, b[0].run);
+  }
   CheckConditions(options.terms, runs, {}, &notes);
   return MakeComparisonPage(options.terms, input, analysis::Compare(input), runs, std::move(notes));
 }

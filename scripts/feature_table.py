@@ -130,7 +130,7 @@ FEATURES = [
     ("Pages", [
         ("live without a reload", tree("dashboards/web/live.ts", "EventSource")),
         ("all charts zoom together", test("tests/web/behaviour.spec.ts", "zoom")),
-        ("what changed in this window", no("windows of one run are not compared; two runs are")),
+        ("what changed in this window", run("compare 1 --split 1500ms", r"parts of one run[\s\S]*LIMIT +of")),
         ("the verdict in the words of the command", served("/api/runs/1/report", "The trainer waited")),
         ("the pipeline as a picture, its limit marked", tree("dashboards/web/cards/pipeline.ts")),
         ("where a step's time goes", served("/api/runs/1/course?from=0&to=3000000000&px=100", r'"steps":\{"')),

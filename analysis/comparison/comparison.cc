@@ -379,6 +379,11 @@ const ComparedMetric* Comparison::Find(Figure figure) const {
   return nullptr;
 }
 
+bool OfOneRun(const ComparisonInput& input) {
+  return input.unit == ComparedUnit::kBlock && !input.a.samples.empty() &&
+         !input.b.samples.empty() && input.a.samples[0].run_id == input.b.samples[0].run_id;
+}
+
 SequentialTest Replay(const ComparisonInput& input, const SequentialPlan& plan) {
   const std::vector<Figure> family = FamilyOf(input);
   const Figure first = family.empty() ? Figure::kRowsPerSecond : family[0];

@@ -106,6 +106,9 @@ struct Comparison {
   const ComparedMetric* Find(Figure figure) const;
 };
 
+// Whether the sides are two parts of one run.
+bool OfOneRun(const ComparisonInput& input);
+
 // Runs the sequential test of the first metric over the pairs at hand, without those left out. The
 // test takes rates, so for a metric where less is better the ratios are inverted.
 SequentialTest Replay(const ComparisonInput& input, const SequentialPlan& plan);

@@ -124,19 +124,24 @@ StepCounters ReadStepCounters(const ViewRow& row) {
           row.Number("compute_ns")};
 }
 
-// The course of the CPU time of the run's processes.
-void ReadProcessCpu(RunDatabase& database, int64_t id, RunView* view) {
+// The course of the CPU time of the run's processes, and of the machine's busy cores.
+void ReadCpuCourse(RunDatabase& database, int64_t id, RunView* view) {
   database.Each(
-      "SELECT start_ns, start_ns + duration_ns AS at_ns, value FROM host_interval WHERE run_id = "
-      "?1 AND metric = 'process_cpu_ns' ORDER BY start_ns",
+      "SELECT metric, start_ns, duration_ns, value FROM host_interval WHERE run_id = ?1 AND metric "
+      "IN ('process_cpu_ns', 'host_busy_cores') ORDER BY start_ns",
       id, [&](const ViewRow& row) {
         const Real value = row.Real("value");
         if (!value) return;
-        // Between two rows nothing was used.
-        if (!view->process_cpu.empty() && row.Number("start_ns") > view->process_cpu.back().at_ns) {
-          view->process_cpu.push_back({row.Number("start_ns"), view->process_cpu.back().value});
+        const int64_t start_ns = row.Number("start_ns"), duration_ns = row.Number("duration_ns");
+        if (row.Text("metric") == "host_busy_cores") {
+          view->busy_cores.push_back({start_ns, duration_ns, *value});
+          return;
         }
-        view->process_cpu.push_back({row.Number("at_ns"), *value});
+        // Between two rows nothing was used.
+        if (!view->process_cpu.empty() && start_ns > view->process_cpu.back().at_ns) {
+          view->process_cpu.push_back({start_ns, view->process_cpu.back().value});
+        }
+        view->process_cpu.push_back({start_ns + duration_ns, *value});
       });
   if (!view->process_cpu.empty() && view->process_cpu.back().at_ns < view->run.duration_ns) {
     view->process_cpu.push_back({view->run.duration_ns, view->process_cpu.back().value});
@@ -204,7 +209,7 @@ void ReadSummaries(RunDatabase& database, int64_t id, RunView* view) {
                            row.Real("maximum_value"), row.Real("last_value"), row.Text("subject"),
                            row.Text("cause")});
   });
-  if (database.Has("host_interval")) ReadProcessCpu(database, id, view);
+  if (database.Has("host_interval")) ReadCpuCourse(database, id, view);
   database.EachOf("probe_status", id, "probe", [&](const ViewRow& row) {
     view->probes.push_back({row.Text("probe"), row.Text("state"), row.Text("reason"),
                             row.Text("fix"), row.Text("affects")});

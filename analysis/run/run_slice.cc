@@ -1,8 +1,13 @@
 #include "analysis/run/run_slice.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 
 #include "analysis/run/counter_sums.h"
+#include "base/error.h"
+#include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
@@ -77,8 +82,30 @@ void Set(HostRow* host, double value) {
   host->mean_value = host->minimum_value = host->maximum_value = host->last_value = value;
 }
 
+// Cores of the machine that were busy in the windows, on average; none where that was not recorded
+// over time.
+Real BusyCores(const RunView& run, const std::vector<size_t>& windows) {
+  double busy_ns = 0, seen_ns = 0;
+  for (const size_t index : windows) {
+    const WindowRow& window = run.windows[index];
+    const int64_t end_ns = window.start_ns + window.duration_ns;
+    auto busy = std::partition_point(
+        run.busy_cores.begin(), run.busy_cores.end(),
+        [&](const auto& each) { return each.start_ns + each.duration_ns <= window.start_ns; });
+    for (; busy != run.busy_cores.end() && busy->start_ns < end_ns; ++busy) {
+      const int64_t from_ns = std::max(busy->start_ns, window.start_ns);
+      const int64_t to_ns = std::min(busy->start_ns + busy->duration_ns, end_ns);
+      const auto ns = static_cast<double>(std::max<int64_t>(0, to_ns - from_ns));
+      busy_ns += busy->cores * ns;
+      seen_ns += ns;
+    }
+  }
+  return seen_ns > 0 ? Real(busy_ns / seen_ns) : std::nullopt;
+}
+
 // Figures of the whole run that the model reads, as they would have been recorded for the part.
-void ScaleHosts(const RunView& run, RunView* part) {
+// `busy_cores`: of the part, where known.
+void ScaleHosts(const RunView& run, const Real& busy_cores, RunView* part) {
   const double all_ns = static_cast<double>(run.run.duration_ns);
   const double part_ns = static_cast<double>(part->run.duration_ns);
   if (all_ns <= 0 || part_ns <= 0) return;
@@ -93,7 +120,9 @@ void ScaleHosts(const RunView& run, RunView* part) {
         host.last_value) {
       Set(&host, *host.last_value * part_ns / all_ns);
     }
-    if (host.metric == "host_busy_cores" && host.mean_value) {
+    if (host.metric == "host_busy_cores" && busy_cores) {
+      Set(&host, *busy_cores);
+    } else if (host.metric == "host_busy_cores" && host.mean_value) {
       const double others = std::max(0.0, *host.mean_value - all_process / all_ns);
       Set(&host, others + part_process / part_ns);
     }
@@ -131,7 +160,46 @@ void AddAcceleratorUse(const RunView& run, const WindowRow& window, int64_t long
   }
 }
 
+// What is said where no window lies wholly between the times.
+Error NoWindowBetween(const RunView& run, const RunTimes& times) {
+  const std::string where = fmt::format("run {}", run.run.run_id);
+  if (run.windows.empty())
+    return Error(ExitCode::kInconclusive,
+                 "this run has no course over time: it was seen from outside, or too short", where,
+                 "leave out the times: what is known is of the whole run");
+  int64_t start_ns = INT64_MAX, end_ns = 0;  // of the windows that lie there in part
+  for (const WindowRow& window : run.windows) {
+    const int64_t window_end_ns = window.start_ns + window.duration_ns;
+    if (window.start_ns >= times.end_ns || window_end_ns <= times.start_ns) continue;
+    start_ns = std::min(start_ns, window.start_ns);
+    end_ns = std::max(end_ns, window_end_ns);
+  }
+  if (end_ns == 0)
+    return Error(ExitCode::kInconclusive,
+                 fmt::format("nothing was recorded between these times; it lasted {}",
+                             FormatDuration(static_cast<double>(run.run.duration_ns))),
+                 where, "give times within it");
+  constexpr int64_t kMs = 1'000'000;
+  return Error(ExitCode::kInconclusive,
+               "no interval of its course over time lies wholly between these times", where,
+               fmt::format("those that do in part are from {}ms to {}ms", start_ns / kMs,
+                           (end_ns + kMs - 1) / kMs));
+}
+
 }  // namespace
+
+RunView PartOf(const RunView& run, RunTimes* times) {
+  std::vector<size_t> windows;
+  for (size_t w = 0; w < run.windows.size(); ++w) {
+    const WindowRow& window = run.windows[w];
+    if (window.start_ns >= times->start_ns && window.start_ns + window.duration_ns <= times->end_ns)
+      windows.push_back(w);
+  }
+  if (windows.empty()) throw NoWindowBetween(run, *times);
+  const WindowRow& last = run.windows[windows.back()];
+  *times = {run.windows[windows.front()].start_ns, last.start_ns + last.duration_ns};
+  return SliceOf(run, windows);
+}
 
 RunView SliceOf(const RunView& run, const std::vector<size_t>& windows) {
   RunView part;
@@ -173,7 +241,7 @@ RunView SliceOf(const RunView& run, const std::vector<size_t>& windows) {
   }
   part.run.duration_ns = part.steps.wall_ns = end_ns;
   SumUp(&part);
-  ScaleHosts(run, &part);
+  ScaleHosts(run, BusyCores(run, windows), &part);
   return part;
 }
 

@@ -252,6 +252,12 @@ struct HostPointRow {
   double value = 0;
 };
 
+// How many cores of the machine were busy in an interval, whoever used them.
+struct BusyCoresRow {
+  int64_t start_ns = 0, duration_ns = 0;  // since the run began
+  double cores = 0;
+};
+
 struct RunView {
   RunRow run;
   std::vector<StageRow> stages;        // by stage_index
@@ -263,6 +269,7 @@ struct RunView {
   std::vector<HostRow> hosts;
   // CPU time in ns, by time; empty where it was not recorded over time
   std::vector<HostPointRow> process_cpu;
+  std::vector<BusyCoresRow> busy_cores;  // by start; empty where it was not recorded over time
   std::vector<ProbeRow> probes;
   std::vector<LossRow> losses;
   std::vector<ProcessRow> processes;         // by process_id

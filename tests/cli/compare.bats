@@ -58,6 +58,10 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   run --separate-stderr "$HEADRACE" compare both-A-1 both-B-1
   [ "$status" -eq 4 ]
   [[ "$output" == *"withheld: n="*"cannot reach p<0.05"* ]]
+  # Before and after a time of one run: of half a second, too short for an answer.
+  run --separate-stderr "$HEADRACE" compare both-B-1 --split 250ms
+  [ "$status" -eq 4 ]
+  [[ "$output" == *"withheld: "*"parts of one run"*"LIMIT "*"give parts of 8 s each or more"* ]]
   # Runs of another machine are refused, and marked when forced.
   python3 -c 'import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute("UPDATE runs SET cpu_model = \"another\" WHERE name LIKE \"both-A-%\""); d.commit()' "$HEADRACE_DB"
   run "$HEADRACE" compare tag:both-A tag:both-B
@@ -121,7 +125,17 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   one_line_error 2 'a command ends by itself'
   "$HEADRACE" run small.toml --level 1 --name one -q
   run "$HEADRACE" compare one one
-  one_line_error 2 'run 1 is on both sides'
+  one_line_error 2 'run 1 is on both sides.*1@0s-10s 1@10s-20s'
+  run "$HEADRACE" compare one@0s-2s one@1s-3s
+  one_line_error 2 'run 1: these parts of it overlap'
+  run "$HEADRACE" compare one@2s-1s one@3s-
+  one_line_error 2 'one@2s-1s: ends before it begins'
+  run "$HEADRACE" compare one --split 1h
+  one_line_error 4 'run 1: nothing was recorded between these times; it lasted'
+  run "$HEADRACE" compare one --split 0
+  one_line_error 2 '--split: must be longer than 0'
+  run "$HEADRACE" compare slow.toml --split 1s
+  one_line_error 2 '--split: takes one recorded run'
   run "$HEADRACE" compare one two
   one_line_error 5 "has no run 'two'"
   run "$HEADRACE" compare one

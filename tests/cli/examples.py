@@ -70,6 +70,8 @@ SHORTER = [
     (r"^(headrace compare --duration 300ms .*?) --duration \d+s", r"\1"),
     (r"^(headrace compare )((?!.*--pairs)(?=.*(\.toml|--a )).*)", r"\1--pairs 2 \2"),
     (r"--pairs (10|20)\b", "--pairs 2"),
+    (r"--split 30s", "--split 600ms"),
+    (r"^headrace compare (\d)@10s-(20s)? (\d)@(40s-50s|10s-)", r"headrace compare \1@0s-600ms \3@600ms-"),
     (r"^(headrace export .*--since) 5s --until 8s", r"\1 0s --until 1s"),
     (r"^(headrace compare )((?!.*--level).*(-cmd|\.toml))", r"\1--level 2 \2"),  # begins a run a second sooner
     # What threads change is clear at once where one sleeps: a tuner compares for half a minute where it is not.

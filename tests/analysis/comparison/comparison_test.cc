@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 
 #include "analysis/statistics/statistics.h"
 #include "base/error.h"
@@ -355,6 +356,58 @@ TEST(ChangeText, IsShortAndSigned) {
   EXPECT_EQ(ChangeText(Figure::kRowsPerSecond, std::log(60)), "x60.0");
   EXPECT_EQ(ChangeText(Figure::kWait, -0.434), "-43.4 pt");
   EXPECT_EQ(ChangeText(Figure::kWait, -1e-9), "0.0 pt");
+}
+
+// Blocks of two parts of a run whose rate varies by 10 % around the same mean, with noise that
+// forgets in `lasts_s`: sums over intervals of 200 ms, as they are recorded.
+ComparisonInput PartsOfOneRun(double part_s, double block_s, double lasts_s, Random* random) {
+  constexpr double kInterval = 0.2;
+  const double kept = lasts_s > 0 ? std::exp(-kInterval / lasts_s) : 0;
+  const auto intervals = static_cast<int>(std::lround(block_s / kInterval));
+  double noise = random->Normal();
+  ComparisonInput input;
+  input.unit = ComparedUnit::kBlock;
+  for (ComparedSide* side : {&input.a, &input.b}) {
+    for (int block = 0; block < static_cast<int>(part_s / block_s); ++block) {
+      double rows_per_s = 0;
+      for (int i = 0; i < intervals; ++i) {
+        noise = kept * noise + std::sqrt(1 - kept * kept) * random->Normal();
+        rows_per_s += 1000 * (1 + 0.1 * noise) / intervals;
+      }
+      RunFigures figures;
+      figures.values[static_cast<size_t>(Figure::kRowsPerSecond)] = rows_per_s;
+      figures.steady_windows = 1;
+      side->samples.push_back({1, figures, ""});
+    }
+  }
+  return input;
+}
+
+TEST(Comparison, EqualPartsOfOneRunSeldomDiffer) {
+  constexpr double kPartsS[] = {8, 12, 20, 40};
+  const char* asked =
+      std::getenv("HEADRACE_COMPARED_PARTS");  // 250: the table of docs/statistics.md
+  const int runs = asked != nullptr ? std::atoi(asked) : 40;
+  Random random(20261126);
+  fmt::print("equal parts of one run called different; {} each\n", runs);
+  for (const double lasts_s : {0.0, 1.0, 2.0, 5.0}) {
+    fmt::print("noise lasts {:.0f} s:", lasts_s);
+    for (const double part_s : kPartsS) {
+      int alarms = 0;
+      for (int run = 0; run < runs; ++run) {
+        ComparisonInput input = PartsOfOneRun(part_s, std::min(5.0, part_s / 4), lasts_s, &random);
+        input.seed = random.Next();
+        const ComparedMetric metric = Compare(input).metrics[0];
+        alarms += metric.p_holm.value_or(1) < 0.05 &&
+                  (metric.interval.low > 0 || metric.interval.high < 0);
+      }
+      fmt::print(" {:.1f} %", 100.0 * alarms / runs);
+      if (lasts_s <= 2 && part_s >= 20) {
+        EXPECT_LT(alarms, 0.1 * runs) << lasts_s << " s, " << part_s << " s";
+      }
+    }
+    fmt::print("\n");
+  }
 }
 
 }  // namespace
