@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -133,6 +135,27 @@ int Dispatch(const std::string& name, const std::vector<std::string>& words) {
   return command == nullptr ? UnknownCommand(name) : RunCommand(name, *command, words);
 }
 
+// What to do about a file that cannot be opened or made, where the error does not say it.
+std::string WayOut(const Error& error) {
+  if (!error.fix().empty() || error.where().empty() || error.code() != ExitCode::kBadData)
+    return "";
+  const std::filesystem::path path(error.where());
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    const std::filesystem::path pipeline = path / "pipeline.toml";
+    return std::filesystem::exists(pipeline, ignored)
+               ? fmt::format("; name the file in it: {}", Printable(pipeline.string()))
+               : "; it is a folder: name a file in it";
+  }
+  if (!error.fact().starts_with("cannot ") || std::filesystem::exists(path, ignored)) return "";
+  const std::filesystem::path folder = path.parent_path();
+  if (!folder.empty() && !std::filesystem::exists(folder, ignored))
+    return fmt::format("; there is no folder {}", Printable(folder.string()));
+  return path.extension() == ".toml" ? "; check the path; 'headrace generate rm1 -o rm1' makes a "
+                                       "pipeline file and its table"
+                                     : "; check the path";
+}
+
 }  // namespace
 
 int Main(int argc, char** argv) {
@@ -163,7 +186,8 @@ int Main(int argc, char** argv) {
   });
   if (!failure) return code;
   std::fflush(stdout);
-  std::fputs(fmt::format("headrace {}: {}\n", name, failure->what()).c_str(), stderr);
+  std::fputs(fmt::format("headrace {}: {}{}\n", name, failure->what(), WayOut(*failure)).c_str(),
+             stderr);
   return static_cast<int>(failure->code());
 }
 

@@ -9,6 +9,7 @@ inline constexpr const char* kExitCodes =
 
 inline constexpr const char* kOverviewExamples =
     "  headrace demo                                # a small table, a real run, a verdict\n"
+    "  headrace profile -- python train.py          # record your own program: what limits it\n"
     "  headrace generate rm1 -o rm1                 # a table like a ranking model's, and a "
     "pipeline to read it\n"
     "  headrace run rm1/pipeline.toml               # run and record it\n"

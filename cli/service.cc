@@ -423,7 +423,7 @@ int Service(const ServiceOptions& options) {
     return 0;
   }
   throw Error(ExitCode::kUsage, "say which: up, dispatcher, submit, worker, status, drain or end",
-              "service", "e.g. headrace service up rm1/pipeline.toml --ranks 2");
+              "", "e.g. headrace service up rm1/pipeline.toml --ranks 2");
 }
 
 // What a job is.
