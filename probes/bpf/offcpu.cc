@@ -251,6 +251,14 @@ class OffCpuProbe final : public Probe, public SplitSource {
   }
 
   void Report(const Totals& now, Sink& sink) {
+    ReportPeriods(now, sink);
+    ReportThreads(now, sink);
+    ReportQueueWaits(now, sink);
+    ReportWakeups(now, sink);
+  }
+
+  // Time off a CPU: blocked by cause, and ready to run.
+  void ReportPeriods(const Totals& now, Sink& sink) {
     for (const auto& [place, seen] : now.periods) {
       Period& period = given_periods_[place];
       period.blocked_ns = std::max(period.blocked_ns, seen.blocked_ns);
@@ -278,6 +286,10 @@ class OffCpuProbe final : public Probe, public SplitSource {
         add("off_cpu_count", period.blocked_count);
       }
     }
+  }
+
+  // Time on a CPU, and switches, of each group of threads.
+  void ReportThreads(const Totals& now, Sink& sink) {
     for (const auto& [group, on_cpu] : now.on_cpu_ns) {
       Measurement m;
       m.metric = "on_cpu_ns";
@@ -302,6 +314,9 @@ class OffCpuProbe final : public Probe, public SplitSource {
         if (count > 0) sink.Add(m);
       }
     }
+  }
+
+  static void ReportQueueWaits(const Totals& now, Sink& sink) {
     for (const auto& [key, waits] : now.queue_waits) {
       Measurement m;
       m.metric = "run_queue_latency_count";
@@ -311,6 +326,9 @@ class OffCpuProbe final : public Probe, public SplitSource {
       m.course = false;
       sink.Add(m);
     }
+  }
+
+  void ReportWakeups(const Totals& now, Sink& sink) const {
     for (const auto& [edge, wakeups] : now.wakeups) {
       Measurement m;
       m.metric = "wakeups_count";
