@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/ascii.h"
+
 namespace headrace {
 namespace {
 
@@ -16,15 +18,6 @@ bool Contains(std::string_view list, std::string_view word) {
   }
 }
 
-// Takes the next complete line off the front of `text`; false when there is none left.
-bool TakeLine(std::string_view* text, std::string_view* line) {
-  const size_t end = text->find('\n');
-  if (end == std::string_view::npos) return false;
-  *line = text->substr(0, end);
-  text->remove_prefix(end + 1);
-  return true;
-}
-
 std::vector<std::string> Words(std::string_view line) {
   std::istringstream in{std::string(line)};
   std::vector<std::string> words;
@@ -36,7 +29,7 @@ std::vector<std::string> Words(std::string_view line) {
 
 // A line of mountinfo: "31 23 0:28 ROOT POINT options [fields] - TYPE SOURCE SUPER_OPTIONS".
 CgroupMounts::CgroupMounts(std::string_view mountinfo) {
-  for (std::string_view line; TakeLine(&mountinfo, &line);) {
+  for (std::string_view line; NextLine(&mountinfo, &line);) {
     const size_t dash = line.find(" - cgroup");
     if (dash == std::string_view::npos) continue;
     const auto left = Words(line.substr(0, dash)), right = Words(line.substr(dash + 3));
@@ -47,7 +40,7 @@ CgroupMounts::CgroupMounts(std::string_view mountinfo) {
 
 std::optional<std::string_view> CgroupPath(std::string_view cgroup_text,
                                            std::string_view controller) {
-  for (std::string_view line; TakeLine(&cgroup_text, &line);) {  // "4:memory:/pipeline"
+  for (std::string_view line; NextLine(&cgroup_text, &line);) {  // "4:memory:/pipeline"
     const size_t first = line.find(':');
     const size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
     if (second == std::string_view::npos) continue;

@@ -7,17 +7,11 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.h"
 #include "base/error.h"
 
 namespace headrace::dashboards {
 namespace {
-
-std::string Lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
-    return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  });
-  return text;
-}
 
 // "localhost:7070" -> "localhost"; "[::1]" stays.
 std::string WithoutPort(const std::string& authority) {
@@ -33,9 +27,9 @@ std::string WithoutPort(const std::string& authority) {
 
 // Whether `authority` ("localhost:7070") is one of the server's names.
 bool IsOurs(const std::string& authority, const AccessRules& rules) {
-  const std::string name = Lower(WithoutPort(authority));
+  const std::string name = LowerCase(WithoutPort(authority));
   return std::any_of(rules.hosts.begin(), rules.hosts.end(),
-                     [&](const std::string& host) { return name == Lower(host); });
+                     [&](const std::string& host) { return name == LowerCase(host); });
 }
 
 // A browser sends the cookies of a host to all of its ports.
@@ -57,7 +51,7 @@ std::string CookieOf(const std::string& header, const AccessRules& rules) {
 
 bool HasToken(const HttpRequest& request, const AccessRules& rules) {
   const std::string bearer = "bearer ", header = request.Header("authorization");
-  if (Lower(header.substr(0, bearer.size())) == bearer &&
+  if (LowerCase(header.substr(0, bearer.size())) == bearer &&
       SameSecret(header.substr(bearer.size()), rules.token)) {
     return true;
   }
@@ -83,7 +77,7 @@ std::optional<HttpResponse> Refuse(const HttpRequest& request, const std::string
   }
   const std::string origin = request.Header("origin");
   // A page of this server has its own host and port as its origin.
-  if (!origin.empty() && Lower(origin) != "http://" + Lower(request.Header("host"))) {
+  if (!origin.empty() && LowerCase(origin) != "http://" + LowerCase(request.Header("host"))) {
     return ErrorResponse(403, "another site's page may not ask", "Origin",
                          "open the address that 'headrace serve' printed");
   }
@@ -91,7 +85,7 @@ std::optional<HttpResponse> Refuse(const HttpRequest& request, const std::string
     return ErrorResponse(405, "only GET and POST are answered", request.method.substr(0, 20));
   }
   if (request.method == "POST") {
-    std::string type = Lower(request.Header("content-type"));
+    std::string type = LowerCase(request.Header("content-type"));
     type = type.substr(0, type.find(';'));
     if (type != "application/json") {
       return ErrorResponse(415, "a question must be JSON", "Content-Type",

@@ -7,18 +7,12 @@
 #include <cstring>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/check.h"
 
 namespace headrace::probes::bpf {
 
 namespace {
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
-}
 
 std::map<uint64_t, std::string> EnumWords(const btf* types, const btf_type* type) {
   const struct btf_enum* entries = ::btf_enum(type);
@@ -36,7 +30,7 @@ std::map<uint64_t, std::string> EnumWords(const btf* types, const btf_type* type
   if (names.size() == 1) common = 0;
   while (common > 0 && names[0].second[common - 1] != '_') --common;
   std::map<uint64_t, std::string> words;
-  for (const auto& [value, name] : names) words[value] = Lower(name.substr(common));
+  for (const auto& [value, name] : names) words[value] = LowerCase(name.substr(common));
   return words;
 }
 

@@ -8,14 +8,6 @@
 
 namespace headrace::probes {
 
-bool NextLine(std::string_view* text, std::string_view* line) {
-  const size_t end = text->find('\n');
-  if (end == std::string_view::npos) return false;
-  *line = text->substr(0, end);
-  text->remove_prefix(end + 1);
-  return true;
-}
-
 std::vector<std::string_view> Fields(std::string_view line, size_t limit) {
   std::vector<std::string_view> fields;
   while (fields.size() < limit) {

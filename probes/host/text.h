@@ -7,12 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ascii.h"  // NextLine
 #include "probes/host.h"
 
 namespace headrace::probes {
 
-// Takes the next complete line off the front of `text`; false when there is none left.
-bool NextLine(std::string_view* text, std::string_view* line);
 // Words of a line, separated by blanks and tabs; at most `limit` of them.
 std::vector<std::string_view> Fields(std::string_view line, size_t limit = 64);
 // The whole of `field` as a decimal (or hexadecimal) integer.
