@@ -3,16 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
+
+#include "base/ascii.h"
 
 namespace headrace::dashboards {
 namespace {
-
-std::string Lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 Source SourceOf(const std::string& name) {
   for (const Source source :
@@ -47,6 +43,12 @@ Quantity Measured(const analysis::RunView& run, const std::string& metric, Unit 
   return Quantity::Of(*sum, unit, source);
 }
 
+std::optional<double> PerSecond(const analysis::RunView& run, std::optional<double> amount) {
+  const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
+  if (!amount || seconds <= 0) return std::nullopt;
+  return *amount / seconds;
+}
+
 std::map<int64_t, double> HistogramOf(const analysis::RunView& run, const std::string& metric,
                                       const Wanted& wanted) {
   std::map<int64_t, double> histogram;
@@ -78,9 +80,9 @@ std::string WhyNot(const analysis::RunView& run, const std::vector<std::string>&
   bool ran = false;
   std::string why;
   for (const analysis::ProbeRow& probe : run.probes) {
-    const std::string name = Lower(probe.probe);
+    const std::string name = LowerCase(probe.probe);
     const bool meant = std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-      return name.find(Lower(word)) != std::string::npos;
+      return name.find(LowerCase(word)) != std::string::npos;
     });
     if (!meant) continue;
     if (probe.state == "unavailable") {

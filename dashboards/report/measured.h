@@ -23,6 +23,9 @@ std::optional<double> SumOf(const analysis::RunView& run, const std::string& met
 Quantity Measured(const analysis::RunView& run, const std::string& metric, Unit unit,
                   const std::string& reason, const Wanted& wanted = nullptr);
 
+// An amount of the whole run by its duration; absent where either is unknown.
+std::optional<double> PerSecond(const analysis::RunView& run, std::optional<double> amount);
+
 // Lower bound of a power-of-two bucket -> events.
 std::map<int64_t, double> HistogramOf(const analysis::RunView& run, const std::string& metric,
                                       const Wanted& wanted = nullptr);

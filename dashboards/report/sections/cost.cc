@@ -16,83 +16,102 @@ namespace {
 // and what it does at the run's begin and end is most of them.
 constexpr int64_t kLeastRunNs = 1'000'000'000;
 
-std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statements&) {
-  Section section{"cost", "", {}, {}, {}};
-  const analysis::HostRow* cpu = run.FindHost("collector_cpu_ns");
-  const analysis::HostRow* rss = run.FindHost("collector_rss_bytes");
-  std::optional<double> cpu_ratio, bytes;
-  const bool divisible = run.run.duration_ns >= kLeastRunNs;
-  const bool has_cpu = cpu != nullptr && cpu->last_value;
-  if (has_cpu && divisible) {
-    cpu_ratio = *cpu->last_value / static_cast<double>(run.run.duration_ns);
+// What recording took. Ratios are absent where they are unknown, or the run too short for them.
+struct RecordingCost {
+  bool divisible = false;              // the run is long enough to divide by
+  std::optional<double> cpu_ns;        // of the collector
+  std::optional<double> cpu_ratio;     // of one core
+  std::optional<double> kernel_ns;     // of our programs in the kernel
+  std::optional<double> kernel_ratio;  // of one core
+  std::optional<double> cores;         // of the machine
+  std::optional<double> machine_ratio;
+  std::optional<double> rss_bytes;
+  double lost = 0;  // events
+};
+
+RecordingCost CostOf(const analysis::RunView& run) {
+  RecordingCost cost;
+  const double run_ns = static_cast<double>(run.run.duration_ns);
+  cost.divisible = run.run.duration_ns >= kLeastRunNs;
+  if (const auto* cpu = run.FindHost("collector_cpu_ns")) cost.cpu_ns = cpu->last_value;
+  if (const auto* rss = run.FindHost("collector_rss_bytes")) cost.rss_bytes = rss->maximum_value;
+  if (const auto* cores = run.FindHost("host_cores")) cost.cores = cores->last_value;
+  cost.kernel_ns = SumOf(run, "bpf_run_time_ns");
+  if (cost.divisible) {
+    if (cost.cpu_ns) cost.cpu_ratio = *cost.cpu_ns / run_ns;
+    if (cost.kernel_ns) cost.kernel_ratio = *cost.kernel_ns / run_ns;
   }
-  if (rss != nullptr) bytes = rss->maximum_value;
+  if (cost.cpu_ratio && cost.cores && *cost.cores > 0) {
+    cost.machine_ratio = (*cost.cpu_ratio + cost.kernel_ratio.value_or(0)) / *cost.cores;
+    // Times of two clocks: no share of anything.
+    if (*cost.machine_ratio > 1) cost.machine_ratio.reset();
+  }
   // Losses are of many kinds: a sum over them is a part of no total.
-  double lost = 0;
   for (const analysis::LossRow& loss : run.losses) {
     if (analysis::IsPossibleCount(run, loss.lost_count)) {
-      lost += static_cast<double>(loss.lost_count);
+      cost.lost += static_cast<double>(loss.lost_count);
     }
   }
-  // What our programs in the kernel took of the CPUs, and all of it as a share of the machine.
-  const auto kernel_ns = SumOf(run, "bpf_run_time_ns");
-  std::optional<double> kernel_ratio, machine_ratio;
-  if (kernel_ns && divisible) {
-    kernel_ratio = *kernel_ns / static_cast<double>(run.run.duration_ns);
-  }
-  const analysis::HostRow* cores = run.FindHost("host_cores");
-  if (cpu_ratio && cores != nullptr && cores->last_value && *cores->last_value > 0) {
-    machine_ratio = (*cpu_ratio + kernel_ratio.value_or(0)) / *cores->last_value;
-    if (*machine_ratio > 1) machine_ratio.reset();  // times of two clocks: no share of anything
-  }
-  const std::string why_none = has_cpu && !divisible ? "the run is shorter than 1 s"
-                                                     : "the collector's CPU time was not recorded";
-  section.facts = {
-      {"collector_cpu_ratio", Ratio(cpu_ratio, why_none)},
+  return cost;
+}
+
+std::vector<Fact> CostFacts(const RecordingCost& cost) {
+  const std::string why_none = cost.cpu_ns && !cost.divisible
+                                   ? "the run is shorter than 1 s"
+                                   : "the collector's CPU time was not recorded";
+  return {
+      {"collector_cpu_ratio", Ratio(cost.cpu_ratio, why_none)},
       {"kernel_programs_cpu_ratio",
-       Ratio(kernel_ratio, kernel_ns && !divisible
-                               ? why_none
-                               : "no eBPF program ran, or the kernel does not measure them")},
-      {"machine_ratio", Ratio(machine_ratio, why_none)},
-      {"collector_rss_bytes", Bytes(bytes, "the collector's memory was not recorded")},
-      {"events_lost_count", Number(lost, Unit::kCount, "")}};
+       Ratio(cost.kernel_ratio, cost.kernel_ns && !cost.divisible
+                                    ? why_none
+                                    : "no eBPF program ran, or the kernel does not measure them")},
+      {"machine_ratio", Ratio(cost.machine_ratio, why_none)},
+      {"collector_rss_bytes", Bytes(cost.rss_bytes, "the collector's memory was not recorded")},
+      {"events_lost_count", Number(cost.lost, Unit::kCount, "")}};
+}
+
+std::string CostText(const RecordingCost& cost) {
   std::string text =
-      cpu_ratio ? fmt::format("recording used {} of one core", FormatPercent(*cpu_ratio))
-      : has_cpu ? fmt::format("recording used {} of CPU time", FormatDuration(*cpu->last_value))
-                : std::string("recording cost unavailable (not recorded)");
-  if (bytes) text += ", " + FormatBytes(*bytes);
-  if (kernel_ns && !divisible) {
-    text += fmt::format("; its eBPF programs {}", FormatDuration(*kernel_ns));
+      cost.cpu_ratio ? fmt::format("recording used {} of one core", FormatPercent(*cost.cpu_ratio))
+      : cost.cpu_ns  ? fmt::format("recording used {} of CPU time", FormatDuration(*cost.cpu_ns))
+                     : std::string("recording cost unavailable (not recorded)");
+  if (cost.rss_bytes) text += ", " + FormatBytes(*cost.rss_bytes);
+  if (cost.kernel_ns && !cost.divisible) {
+    text += fmt::format("; its eBPF programs {}", FormatDuration(*cost.kernel_ns));
   }
-  if (kernel_ratio) text += fmt::format("; its eBPF programs {}", FormatPercent(*kernel_ratio));
-  if (machine_ratio && kernel_ratio) {
-    text += fmt::format(": {} of the machine's {:.0f} cores", FormatPercent(*machine_ratio),
-                        *cores->last_value);
+  if (cost.kernel_ratio) {
+    text += fmt::format("; its eBPF programs {}", FormatPercent(*cost.kernel_ratio));
   }
-  text += fmt::format("; {:.0f} events lost", lost);
-  section.sentences.push_back({"COST", text});
-  // A clock of each thread's own is stopped and started by the kernel at every switch.
-  if (std::any_of(run.probes.begin(), run.probes.end(), [](const analysis::ProbeRow& probe) {
-        return probe.probe == "CPU stacks without BPF" && probe.state == "degraded";
-      })) {
-    section.sentences.push_back(
-        {"COST",
-         "not in it: CPU stacks without BPF make every context switch of the program longer (a "
-         "program that does little else took 87 % more CPU time, docs/measurements.md); --without "
-         "'CPU stacks without BPF' leaves them out"});
+  if (cost.machine_ratio && cost.kernel_ratio) {
+    text += fmt::format(": {} of the machine's {:.0f} cores", FormatPercent(*cost.machine_ratio),
+                        *cost.cores);
   }
+  return text + fmt::format("; {:.0f} events lost", cost.lost);
+}
+
+// A clock of each thread's own is stopped and started by the kernel at every switch.
+bool SampledByThreadClocks(const analysis::RunView& run) {
+  return std::any_of(run.probes.begin(), run.probes.end(), [](const analysis::ProbeRow& probe) {
+    return probe.probe == "CPU stacks without BPF" && probe.state == "degraded";
+  });
+}
+
+void SayLosses(const analysis::RunView& run, Section* section) {
   // What the program's accounts say they lost is the program's word, too.
   std::vector<analysis::LossRow> possible;
   for (const analysis::LossRow& loss : run.losses) {
     if (analysis::IsPossibleCount(run, loss.lost_count)) {
       possible.push_back(loss);
     } else {
-      section.sentences.push_back(
+      section->sentences.push_back(
           {"LOST", fmt::format("{}: {:.3g} claimed: not believed", loss.what,
                                static_cast<double>(loss.lost_count))});
     }
   }
-  for (const std::string& line : LossLines(possible)) section.sentences.push_back({"LOST", line});
+  for (const std::string& line : LossLines(possible)) section->sentences.push_back({"LOST", line});
+}
+
+Table LossTable(const analysis::RunView& run) {
   Table losses{
       "losses",
       "",
@@ -113,8 +132,11 @@ std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statem
                            Number(all, Unit::kCount, "how many there were is not known"),
                            std::string(loss.lost_count > 0 ? AffectedBy(loss.what) : "")});
   }
-  section.tables.push_back(std::move(losses));
-  // What the collector spent on whom.
+  return losses;
+}
+
+// What the collector spent on each probe.
+Table ProbeCostTable(const analysis::RunView& run) {
   Table probes{"probe_cost",
                "",
                {{"probe", "probe"}, {"read_seconds", "reading"}, {"reads_count", "readings"}},
@@ -128,6 +150,24 @@ std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statem
     probes.rows.push_back({row.subject, Number(row.value, Unit::kNanoseconds, "not recorded"),
                            Number(reads, Unit::kCount, "not recorded")});
   }
+  return probes;
+}
+
+std::optional<Section> Cost(const analysis::RunView& run, const analysis::Statements&) {
+  Section section{"cost", "", {}, {}, {}};
+  const RecordingCost cost = CostOf(run);
+  section.facts = CostFacts(cost);
+  section.sentences.push_back({"COST", CostText(cost)});
+  if (SampledByThreadClocks(run)) {
+    section.sentences.push_back(
+        {"COST",
+         "not in it: CPU stacks without BPF make every context switch of the program longer (a "
+         "program that does little else took 87 % more CPU time, docs/measurements.md); --without "
+         "'CPU stacks without BPF' leaves them out"});
+  }
+  SayLosses(run, &section);
+  section.tables.push_back(LossTable(run));
+  Table probes = ProbeCostTable(run);
   if (!probes.rows.empty()) section.tables.push_back(std::move(probes));
   return section;
 }

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/report.h"
+#include "dashboards/report/table_rows.h"
 #include "dashboards/report/wording.h"
 
 namespace headrace::dashboards {
@@ -19,6 +20,7 @@ using analysis::MeasurementRow;
 // A counter that counted less of the time says too little to be shown as a figure.
 constexpr double kLeastRunning = 0.1;
 constexpr char kTooShort[] = "counted in less than a tenth of the time";
+constexpr char kNotAvailable[] = "this counter was not available";
 
 bool IsCounter(const MeasurementRow& row) {
   const std::string& m = row.metric;
@@ -43,10 +45,136 @@ std::map<std::string, double> RowsByOwner(const analysis::RunView& run,
   return rows;
 }
 
+using MeasurementsByMetric = std::map<std::string, std::vector<const MeasurementRow*>>;
+
+// Counters of one owner. What counted too little of the time is left out.
+struct OwnerCounters {
+  std::optional<double> cycles, instructions, llc_misses, branch_misses;
+  std::optional<double> least_running;  // the smallest share of the time that one counted
+  bool too_short = false;               // one counted too little of the time
+
+  bool empty() const { return !cycles && !instructions && !llc_misses && !branch_misses; }
+  std::string WhyNone() const { return too_short ? kTooShort : kNotAvailable; }
+};
+
+OwnerCounters CountersOf(const MeasurementsByMetric& metrics) {
+  OwnerCounters counters;
+  const auto sum = [&](const std::string& metric) -> std::optional<double> {
+    const auto it = metrics.find(metric);
+    if (it == metrics.end()) return std::nullopt;
+    std::optional<double> total;
+    for (const MeasurementRow* row : it->second) {
+      if (row->running_ratio && *row->running_ratio < kLeastRunning) {
+        counters.too_short = true;
+        continue;
+      }
+      total = total.value_or(0) + *row->value;
+      if (row->running_ratio) {
+        counters.least_running = std::min(counters.least_running.value_or(1), *row->running_ratio);
+      }
+    }
+    return total;
+  };
+  counters.cycles = sum("cycles_count");
+  counters.instructions = sum("instructions_count");
+  counters.llc_misses = sum("llc_misses_count");
+  counters.branch_misses = sum("branch_misses_count");
+  return counters;
+}
+
+std::optional<double> Scaled(const std::optional<double>& a, const std::optional<double>& b,
+                             double scale) {
+  return a && b && *b > 0 ? std::optional<double>(scale * *a / *b) : std::nullopt;
+}
+
+Table EmptyCounterTable(bool with_rows) {
+  Table table{"hardware_counters",
+              "",
+              {{"owner", "owner"},
+               {"ipc_ratio", "IPC"},
+               {"cycles_per_second", "cycles/s"},
+               {"instructions_per_second", "instructions/s"},
+               {"llc_misses_per_kiloinstruction", "LLC misses/1000"},
+               {"branch_misses_per_kiloinstruction", "branch misses/1000"}},
+              {}};
+  if (with_rows) {
+    table.columns.push_back({"cycles_per_row", "cycles/row"});
+    table.columns.push_back({"llc_misses_per_row", "LLC misses/row"});
+  }
+  table.columns.push_back({"running_ratio", "counted"});
+  table.text_rows = 10;
+  return table;
+}
+
+// `owner_rows`: 0 if they are not known. `with_rows`: the table has figures per row.
+std::vector<Value> CounterRow(const analysis::RunView& run, const std::string& owner,
+                              const OwnerCounters& counters, bool with_rows, double owner_rows) {
+  const auto rate = [&](const std::optional<double>& count) {
+    return Number(PerSecond(run, count), Unit::kCount, counters.WhyNone());
+  };
+  const auto per_row = [&](const std::optional<double>& count) {
+    return Number(Scaled(count, owner_rows, 1), Unit::kCount,
+                  owner_rows > 0 ? counters.WhyNone() : "rows are known of operators only");
+  };
+  const auto per = [&](const std::optional<double>& a, const std::optional<double>& b,
+                       double scale) {
+    return Number(Scaled(a, b, scale), Unit::kCount, counters.WhyNone());
+  };
+  std::vector<Value> row = {owner,
+                            per(counters.instructions, counters.cycles, 1),
+                            rate(counters.cycles),
+                            rate(counters.instructions),
+                            per(counters.llc_misses, counters.instructions, 1000),
+                            per(counters.branch_misses, counters.instructions, 1000)};
+  if (with_rows) {
+    row.push_back(per_row(counters.cycles));
+    row.push_back(per_row(counters.llc_misses));
+  }
+  row.push_back(Ratio(counters.least_running.value_or(1), ""));
+  return row;
+}
+
+// Where the slots of the pipeline went; absent if nothing of it was counted.
+std::optional<std::vector<Value>> TopdownRow(const std::string& owner,
+                                             const MeasurementsByMetric& metrics) {
+  std::vector<Value> row = {owner};
+  bool any = false;
+  for (const char* metric : {"topdown_retiring_ratio", "topdown_bad_speculation_ratio",
+                             "topdown_frontend_ratio", "topdown_backend_ratio"}) {
+    const auto found = metrics.find(metric);
+    const auto share = found == metrics.end() ? std::nullopt : found->second.front()->value;
+    any = any || share.has_value();
+    row.push_back(Ratio(share, kNotAvailable));
+  }
+  if (!any) return std::nullopt;
+  return row;
+}
+
+void AddValues(const std::string& owner, const MeasurementsByMetric& metrics, Table* detail) {
+  for (const auto& [metric, list] : metrics) {
+    for (const MeasurementRow* row : list) {
+      detail->rows.push_back({metric, owner, row->subject, Number(row->value, Unit::kCount, ""),
+                              row->unit, Ratio(row->running_ratio, "counted all the time"),
+                              row->source});
+    }
+  }
+}
+
+// What the memory controllers moved.
+void SayMemoryTraffic(const analysis::RunView& run, Section* section) {
+  const auto read = PerSecond(run, SumOf(run, "memory_read_bytes"));
+  const auto written = PerSecond(run, SumOf(run, "memory_write_bytes"));
+  if (!read && !written) return;
+  std::string text;
+  if (read) text += FormatBytesRate(*read) + " read";
+  if (written) text += (text.empty() ? "" : ", ") + FormatBytesRate(*written) + " written";
+  section->sentences.push_back({"memory", text + ", the whole machine"});
+}
+
 std::optional<Section> Counters(const analysis::RunView& run,
                                 const analysis::Statements& statements) {
   Section section{"counters", "", {}, {}, {}};
-  std::map<std::string, std::map<std::string, std::vector<const MeasurementRow*>>> owners;
+  std::map<std::string, MeasurementsByMetric> owners;
   for (const MeasurementRow& row : run.measurements) {
     if (!row.bucket && row.value && IsCounter(row))
       owners[OwnerOf(row)][row.metric].push_back(&row);
@@ -56,23 +184,18 @@ std::optional<Section> Counters(const analysis::RunView& run,
     return section;
   }
   section.title = "Hardware counters";
-  const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
-  Table table{"hardware_counters",
-              "",
-              {{"owner", "owner"},
-               {"ipc_ratio", "IPC"},
-               {"cycles_per_second", "cycles/s"},
-               {"instructions_per_second", "instructions/s"},
-               {"llc_misses_per_kiloinstruction", "LLC misses/1000"},
-               {"branch_misses_per_kiloinstruction", "branch misses/1000"},
-               {"running_ratio", "counted"}},
-              {}};
   const std::map<std::string, double> rows_by_owner = RowsByOwner(run, statements.doubts);
-  if (!rows_by_owner.empty()) {  // before "counted"
-    table.columns.insert(table.columns.end() - 1, {"cycles_per_row", "cycles/row"});
-    table.columns.insert(table.columns.end() - 1, {"llc_misses_per_row", "LLC misses/row"});
-  }
-  table.text_rows = 10;
+  const bool with_rows = !rows_by_owner.empty();
+  Table table = EmptyCounterTable(with_rows);
+  Table topdown{"topdown",
+                "",
+                {{"owner", "owner"},
+                 {"retiring_ratio", "useful"},
+                 {"bad_speculation_ratio", "thrown away"},
+                 {"frontend_ratio", "no instructions"},
+                 {"backend_ratio", "memory, units"}},
+                {}};
+  topdown.text_rows = 10;
   Table detail{"counter_values",
                "",
                {{"metric", "metric"},
@@ -84,105 +207,24 @@ std::optional<Section> Counters(const analysis::RunView& run,
                 {"source", "source"}},
                {},
                true};
-  Table topdown{"topdown",
-                "",
-                {{"owner", "owner"},
-                 {"retiring_ratio", "useful"},
-                 {"bad_speculation_ratio", "thrown away"},
-                 {"frontend_ratio", "no instructions"},
-                 {"backend_ratio", "memory, units"}},
-                {}};
-  topdown.text_rows = 10;
-  std::vector<std::pair<double, std::vector<Value>>> rows, slots;
-  for (const auto& [owner, metrics_of_owner] : owners) {
-    const auto& metrics = metrics_of_owner;
-    std::optional<double> least;
-    bool too_short = false;
-    const auto sum = [&](const std::string& metric) -> std::optional<double> {
-      const auto it = metrics.find(metric);
-      if (it == metrics.end()) return std::nullopt;
-      std::optional<double> total;
-      for (const MeasurementRow* row : it->second) {
-        if (row->running_ratio && *row->running_ratio < kLeastRunning) {
-          too_short = true;
-          continue;
-        }
-        total = total.value_or(0) + *row->value;
-        if (row->running_ratio) least = std::min(least.value_or(1), *row->running_ratio);
-      }
-      return total;
-    };
-    const auto cycles = sum("cycles_count"), instructions = sum("instructions_count");
-    const auto llc = sum("llc_misses_count"), branches = sum("branch_misses_count");
-    for (const auto& [metric, list] : metrics) {
-      for (const MeasurementRow* row : list) {
-        detail.rows.push_back({metric, owner, row->subject, Number(row->value, Unit::kCount, ""),
-                               row->unit, Ratio(row->running_ratio, "counted all the time"),
-                               row->source});
-      }
-    }
-    const auto part = [&](const std::optional<double>& a, const std::optional<double>& b,
-                          double scale) {
-      return a && b && *b > 0 ? std::optional<double>(scale * *a / *b) : std::nullopt;
-    };
-    const auto rate = [&](const std::optional<double>& a) {
-      return a && seconds > 0 ? std::optional<double>(*a / seconds) : std::nullopt;
-    };
-    const auto mean = [&](const std::string& metric) -> std::optional<double> {
-      const auto it = metrics.find(metric);
-      return it == metrics.end() ? std::nullopt : it->second.front()->value;
-    };
-    const auto retiring = mean("topdown_retiring_ratio"),
-               thrown = mean("topdown_bad_speculation_ratio");
-    const auto frontend = mean("topdown_frontend_ratio"), backend = mean("topdown_backend_ratio");
-    if (retiring || thrown || frontend || backend) {
-      const std::string no_slots = "this counter was not available";
-      slots.push_back({cycles.value_or(0),
-                       {owner, Ratio(retiring, no_slots), Ratio(thrown, no_slots),
-                        Ratio(frontend, no_slots), Ratio(backend, no_slots)}});
-    }
-    if (!cycles && !instructions && !llc && !branches) continue;
-    const std::string none = too_short ? kTooShort : "this counter was not available";
-    const auto owned_rows = rows_by_owner.find(owner);
-    const double owner_rows = owned_rows == rows_by_owner.end() ? 0 : owned_rows->second;
-    const auto per_row = [&](const std::optional<double>& count) {
-      return owner_rows > 0 && count ? std::optional<double>(*count / owner_rows) : std::nullopt;
-    };
-    const std::string no_rows = owner_rows > 0 ? none : "rows are known of operators only";
-    std::vector<Value> row = {owner,
-                              Number(part(instructions, cycles, 1), Unit::kCount, none),
-                              Number(rate(cycles), Unit::kCount, none),
-                              Number(rate(instructions), Unit::kCount, none),
-                              Number(part(llc, instructions, 1000), Unit::kCount, none),
-                              Number(part(branches, instructions, 1000), Unit::kCount, none)};
-    if (!rows_by_owner.empty()) {
-      row.push_back(Number(per_row(cycles), Unit::kCount, no_rows));
-      row.push_back(Number(per_row(llc), Unit::kCount, no_rows));
-    }
-    row.push_back(Ratio(least.value_or(1), ""));
-    rows.emplace_back(cycles.value_or(0), std::move(row));
+  std::vector<WeightedRow> rows, slots;  // weight: cycles
+  for (const auto& [owner, metrics] : owners) {
+    const OwnerCounters counters = CountersOf(metrics);
+    const double cycles = counters.cycles.value_or(0);
+    AddValues(owner, metrics, &detail);
+    if (auto row = TopdownRow(owner, metrics)) slots.emplace_back(cycles, std::move(*row));
+    if (counters.empty()) continue;
+    const auto owned = rows_by_owner.find(owner);
+    rows.emplace_back(cycles, CounterRow(run, owner, counters, with_rows,
+                                         owned == rows_by_owner.end() ? 0 : owned->second));
   }
-
-  const auto add = [&](auto* sorted, Table* to) {
-    std::stable_sort(sorted->begin(), sorted->end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
-    for (auto& [weight, row] : *sorted) to->rows.push_back(std::move(row));
-    if (!to->rows.empty()) section.tables.push_back(std::move(*to));
-  };
-  add(&rows, &table);
-  add(&slots, &topdown);
+  AddHeaviestFirst(std::move(rows), &table);
+  AddHeaviestFirst(std::move(slots), &topdown);
+  for (Table* filled : {&table, &topdown}) {
+    if (!filled->rows.empty()) section.tables.push_back(std::move(*filled));
+  }
   section.tables.push_back(std::move(detail));
-  const auto memory = [&](const char* metric) {
-    const auto bytes = SumOf(run, metric);
-    return bytes && seconds > 0 ? std::optional<double>(*bytes / seconds) : std::nullopt;
-  };
-  const auto read = memory("memory_read_bytes"), written = memory("memory_write_bytes");
-  if (read || written) {
-    std::string text;
-    if (read) text += FormatBytesRate(*read) + " read";
-    if (written) text += (text.empty() ? "" : ", ") + FormatBytesRate(*written) + " written";
-    section.sentences.push_back({"memory", text + ", the whole machine"});
-  }
+  SayMemoryTraffic(run, &section);
   return section;
 }
 

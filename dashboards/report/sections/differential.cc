@@ -59,75 +59,61 @@ std::string StateText(const Differential& found) {
   }
 }
 
-std::optional<Section> DifferentialStalls(const analysis::RunView& run,
-                                          const analysis::Statements& statements) {
-  if (!statements.differential) return std::nullopt;
-  const Differential& found = *statements.differential;
-  Section section{"differential",
-                  "Differential stalls (the same pipeline without input, from memory, from the "
-                  "device; 90 % interval)",
-                  {},
-                  {},
-                  {}};
-  const bool compared =
-      found.ceiling.has_value() || (found.warm.has_value() && found.cold.has_value());
-  if (run.run.pipeline_path.empty() || !run.run.settings_text) {
-    const std::string why =
-        "only runs made by 'headrace run' know their conditions, and so which "
-        "other runs differ from them in one thing";
-    section.facts.push_back({"unavailable", why});
-    section.title.clear();
-    return section;
+// Whether there are runs to compare with: otherwise the section only says what is missing.
+bool IsCompared(const Differential& found) {
+  return found.ceiling.has_value() || (found.warm.has_value() && found.cold.has_value());
+}
+
+std::vector<Fact> StallFacts(const Differential& found) {
+  return {{"read_state", analysis::ReadStateName(found.state)},
+          {"device_ratio", Ratio(found.device_ratio, "bytes from devices were not counted")},
+          {"input_bound_ratio", ShareQuantity(found.input_bound, "no run without input")},
+          {"prep_stall_ratio", ShareQuantity(found.prep, "a warm run or the ceiling is missing")},
+          {"fetch_stall_ratio", ShareQuantity(found.fetch, "a warm or a cold run is missing")},
+          {"opinion",
+           found.opinion ? analysis::InputOpinionName(*found.opinion) : std::string("none")}};
+}
+
+void SayWhatDiffers(const Differential& found, Section* section) {
+  section->sentences.push_back({"compares", StateText(found)});
+  if (found.input_bound) {
+    section->sentences.push_back(
+        {"input", fmt::format("{} {} of this run's time goes into input: 1 - rate / ceiling",
+                              FormatPercent(found.input_bound->value),
+                              PercentInterval(found.input_bound->interval))});
   }
-  section.facts.push_back({"read_state", analysis::ReadStateName(found.state)});
-  section.facts.push_back(
-      {"device_ratio", Ratio(found.device_ratio, "bytes from devices were not counted")});
-  section.facts.push_back(
-      {"input_bound_ratio", ShareQuantity(found.input_bound, "no run without input")});
-  section.facts.push_back(
-      {"prep_stall_ratio", ShareQuantity(found.prep, "a warm run or the ceiling is missing")});
-  section.facts.push_back(
-      {"fetch_stall_ratio", ShareQuantity(found.fetch, "a warm or a cold run is missing")});
-  section.facts.push_back({"opinion", found.opinion ? analysis::InputOpinionName(*found.opinion)
-                                                    : std::string("none")});
-  if (compared) {
-    section.sentences.push_back({"compares", StateText(found)});
-    if (found.input_bound) {
-      section.sentences.push_back(
-          {"input", fmt::format("{} {} of this run's time goes into input: 1 - rate / ceiling",
-                                FormatPercent(found.input_bound->value),
-                                PercentInterval(found.input_bound->interval))});
-    }
-    if (found.step_slowdown && *found.step_slowdown > kSlowerStep) {
-      section.sentences.push_back(
-          {"steps",
-           fmt::format("a step computes {:.2f} times as long beside the pipeline as without "
-                       "it: they share the cores, so input costs more than the waits show",
-                       *found.step_slowdown)});
-    }
-    if (found.opinion) {
-      section.sentences.push_back(
-          {"says", fmt::format("{} limits: {}", analysis::InputOpinionName(*found.opinion),
-                               found.because)});
-    } else if (!found.because.empty()) {
-      section.sentences.push_back({"says", "undecided: " + found.because});
-    }
+  if (found.step_slowdown && *found.step_slowdown > kSlowerStep) {
+    section->sentences.push_back(
+        {"steps", fmt::format("a step computes {:.2f} times as long beside the pipeline as without "
+                              "it: they share the cores, so input costs more than the waits show",
+                              *found.step_slowdown)});
   }
-  if (!found.missing.empty()) {
-    std::string what, command;
-    for (const Differential::Missing& missing : found.missing) {
-      what += (what.empty() ? "" : "; ") + missing.what;
-      if (missing.command.empty()) continue;
-      command += (command.empty() ? "" : " && ") + missing.command;
-    }
-    section.sentences.push_back(
-        {"missing", fmt::format("{}{}", compared ? "" : "a third opinion needs ", what)});
-    section.facts.push_back({"missing", what});
-    if (!command.empty()) {
-      section.sentences.push_back({"", command, true});
-      section.facts.push_back({"missing_command", command});
-    }
+  if (found.opinion) {
+    section->sentences.push_back(
+        {"says",
+         fmt::format("{} limits: {}", analysis::InputOpinionName(*found.opinion), found.because)});
+  } else if (!found.because.empty()) {
+    section->sentences.push_back({"says", "undecided: " + found.because});
   }
+}
+
+void SayMissingRuns(const Differential& found, Section* section) {
+  if (found.missing.empty()) return;
+  std::string what, command;
+  for (const Differential::Missing& missing : found.missing) {
+    what += (what.empty() ? "" : "; ") + missing.what;
+    if (missing.command.empty()) continue;
+    command += (command.empty() ? "" : " && ") + missing.command;
+  }
+  section->sentences.push_back(
+      {"missing", fmt::format("{}{}", IsCompared(found) ? "" : "a third opinion needs ", what)});
+  section->facts.push_back({"missing", what});
+  if (command.empty()) return;
+  section->sentences.push_back({"", command, true});
+  section->facts.push_back({"missing_command", command});
+}
+
+Table StallTable(const Differential& found) {
   Table table{"differential_stalls",
               "",
               {{"run_kind", "the pipeline"},
@@ -137,7 +123,7 @@ std::optional<Section> DifferentialStalls(const analysis::RunView& run,
                {"batch_seconds", "a batch"},
                {"share_ratio", "of a batch"}},
               {}};
-  table.machine_only = !compared;
+  table.machine_only = !IsCompared(found);
   AddRow("without input (one batch repeated)", "the trainer", found.ceiling, found.consumer,
          "no run with --ceiling", &table);
   AddRow("table in memory", "prep stall", found.warm, found.prep, "no warm run", &table);
@@ -145,7 +131,27 @@ std::optional<Section> DifferentialStalls(const analysis::RunView& run,
     AddRow("table on the device", "fetch stall", found.cold, found.fetch, "no run with --cold",
            &table);
   }
-  section.tables.push_back(std::move(table));
+  return table;
+}
+
+std::optional<Section> DifferentialStalls(const analysis::RunView& run,
+                                          const analysis::Statements& statements) {
+  if (!statements.differential) return std::nullopt;
+  const Differential& found = *statements.differential;
+  Section section{"differential", "", {}, {}, {}};
+  if (run.run.pipeline_path.empty() || !run.run.settings_text) {
+    section.facts.push_back({"unavailable",
+                             "only runs made by 'headrace run' know their conditions, and so which "
+                             "other runs differ from them in one thing"});
+    return section;
+  }
+  section.title =
+      "Differential stalls (the same pipeline without input, from memory, from the device; 90 % "
+      "interval)";
+  section.facts = StallFacts(found);
+  if (IsCompared(found)) SayWhatDiffers(found, &section);
+  SayMissingRuns(found, &section);
+  section.tables.push_back(StallTable(found));
   return section;
 }
 

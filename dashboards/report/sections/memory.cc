@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/report.h"
+#include "dashboards/report/table_rows.h"
 #include "dashboards/report/wording.h"
 
 namespace headrace::dashboards {
@@ -14,69 +15,80 @@ namespace {
 
 using analysis::MeasurementRow;
 
-std::optional<Section> Memory(const analysis::RunView& run, const analysis::Statements&) {
-  Section section{"faults_and_throttling", "", {}, {}, {}};
-  const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
-  struct Faults {
-    std::optional<double> minor, major, huge;
-  };
+constexpr char kFaultsTitle[] = "Page faults and throttling";
+
+struct Faults {
+  std::optional<double> minor, major, huge_refused;
+};
+
+// By operator where the kernel's events were counted, else by process.
+std::map<std::string, Faults> FaultsByOwner(const analysis::RunView& run) {
+  const char* const metric =
+      run.Has("page_faults_count") ? "page_faults_count" : "process_page_faults_count";
   std::map<std::string, Faults> owners;
-  const bool exact = run.Has("page_faults_count");
   for (const MeasurementRow& row : run.measurements) {
     if (!row.value) continue;
-    if (row.metric == (exact ? "page_faults_count" : "process_page_faults_count")) {
-      Faults& faults = owners[OwnerOf(row)];
-      std::optional<double>& field = row.cause == "major" ? faults.major : faults.minor;
-      field = field.value_or(0) + *row.value;
-    } else if (row.metric == "huge_page_failures_count") {
-      Faults& faults = owners[OwnerOf(row)];
-      faults.huge = faults.huge.value_or(0) + *row.value;
-    }
+    const bool fault = row.metric == metric;
+    if (!fault && row.metric != "huge_page_failures_count") continue;
+    Faults& faults = owners[OwnerOf(row)];
+    std::optional<double>& field = !fault                 ? faults.huge_refused
+                                   : row.cause == "major" ? faults.major
+                                                          : faults.minor;
+    field = field.value_or(0) + *row.value;
   }
-  if (owners.empty()) {
-    section.facts.push_back({"unavailable", WhyNot(run, {"fault"})});
-  } else {
-    section.title = "Page faults and throttling";
-    Table table{"page_faults",
-                "",
-                {{"owner", "owner"},
-                 {"minor_per_second", "minor/s"},
-                 {"major_per_second", "major/s"},
-                 {"huge_page_failures_count", "huge pages refused"}},
-                {}};
-    table.text_rows = 6;
-    std::vector<std::pair<double, std::vector<Value>>> rows;
-    for (const auto& [owner, faults] : owners) {
-      const auto rate = [&](const std::optional<double>& count) {
-        return count && seconds > 0 ? std::optional<double>(*count / seconds) : std::nullopt;
-      };
-      rows.push_back({faults.minor.value_or(0) + 1000 * faults.major.value_or(0),
-                      {owner, Number(rate(faults.minor), Unit::kCount, "none was seen"),
-                       Number(rate(faults.major), Unit::kCount, "none was seen"),
-                       Number(faults.huge, Unit::kCount, "none was seen")}});
-    }
-    std::stable_sort(rows.begin(), rows.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
-    for (auto& [weight, row] : rows) table.rows.push_back(std::move(row));
-    section.tables.push_back(std::move(table));
+  return owners;
+}
+
+Table FaultTable(const analysis::RunView& run, const std::map<std::string, Faults>& owners) {
+  Table table{"page_faults",
+              "",
+              {{"owner", "owner"},
+               {"minor_per_second", "minor/s"},
+               {"major_per_second", "major/s"},
+               {"huge_page_failures_count", "huge pages refused"}},
+              {}};
+  table.text_rows = 6;
+  constexpr double kMajorWeight = 1000;  // one that reads a device, in those that do not
+  std::vector<WeightedRow> rows;
+  for (const auto& [owner, faults] : owners) {
+    rows.push_back({faults.minor.value_or(0) + kMajorWeight * faults.major.value_or(0),
+                    {owner, Number(PerSecond(run, faults.minor), Unit::kCount, "none was seen"),
+                     Number(PerSecond(run, faults.major), Unit::kCount, "none was seen"),
+                     Number(faults.huge_refused, Unit::kCount, "none was seen")}});
   }
-  // The quota's own account, and what the program saw of it.
+  AddHeaviestFirst(std::move(rows), &table);
+  return table;
+}
+
+// The quota's own account, and what the program saw of it.
+void AddThrottling(const analysis::RunView& run, Section* section) {
   const std::string none = WhyNot(run, {"cgroup", "throttl"});
   const bool kernel = run.Has("throttled_ns");
   const Quantity time =
       Measured(run, kernel ? "throttled_ns" : "cgroup_throttled_ns", Unit::kNanoseconds, none);
   const Quantity times =
       Measured(run, kernel ? "throttled_count" : "cgroup_throttled_count", Unit::kCount, none);
-  section.facts.push_back({"throttled_seconds", time});
-  section.facts.push_back({"throttled_count", times});
-  if (time.available() && time.value() > 0 && run.run.duration_ns > 0) {
-    if (section.title.empty()) section.title = "Page faults and throttling";
-    section.sentences.push_back(
-        {"throttled",
-         fmt::format("{} in {} periods: the CPU quota of the control group is used up",
-                     FormatDuration(time.value()),
-                     times.available() ? FormatCount(times.value()) : std::string("some"))});
+  section->facts.push_back({"throttled_seconds", time});
+  section->facts.push_back({"throttled_count", times});
+  if (!time.available() || time.value() <= 0 || run.run.duration_ns <= 0) return;
+  section->title = kFaultsTitle;
+  section->sentences.push_back(
+      {"throttled",
+       fmt::format("{} in {} periods: the CPU quota of the control group is used up",
+                   FormatDuration(time.value()),
+                   times.available() ? FormatCount(times.value()) : std::string("some"))});
+}
+
+std::optional<Section> Memory(const analysis::RunView& run, const analysis::Statements&) {
+  Section section{"faults_and_throttling", "", {}, {}, {}};
+  const std::map<std::string, Faults> owners = FaultsByOwner(run);
+  if (owners.empty()) {
+    section.facts.push_back({"unavailable", WhyNot(run, {"fault"})});
+  } else {
+    section.title = kFaultsTitle;
+    section.tables.push_back(FaultTable(run, owners));
   }
+  AddThrottling(run, &section);
   return section;
 }
 

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/report.h"
+#include "dashboards/report/table_rows.h"
 #include "dashboards/report/wording.h"
 
 namespace headrace::dashboards {
@@ -41,7 +42,7 @@ std::optional<Table> ConnectionsTable(const analysis::RunView& run) {
                {"failed_count", "failed"}},
               {}};
   table.text_rows = 6;
-  std::vector<std::pair<double, std::vector<Value>>> rows;
+  std::vector<WeightedRow> rows;
   for (const auto& [name, owner] : owners) {
     const std::optional<double> each =
         owner.opened > 0 ? std::optional(owner.opened_ns / owner.opened) : std::nullopt;
@@ -50,15 +51,12 @@ std::optional<Table> ConnectionsTable(const analysis::RunView& run) {
                      Number(each, Unit::kNanoseconds, "none was opened"),
                      Number(owner.failed, Unit::kCount, "")}});
   }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  for (auto& [count, row] : rows) table.rows.push_back(std::move(row));
+  AddHeaviestFirst(std::move(rows), &table);
   return table;
 }
 
 std::optional<Section> Network(const analysis::RunView& run, const analysis::Statements&) {
   Section section{"network", "", {}, {}, {}};
-  const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
   struct Traffic {
     std::optional<double> received, sent, retransmits, stalls;
   };
@@ -92,21 +90,17 @@ std::optional<Section> Network(const analysis::RunView& run, const analysis::Sta
                {"receive_window_stalls_count", "window closed"}},
               {}};
   table.text_rows = 6;
-  std::vector<std::pair<double, std::vector<Value>>> rows;
+  std::vector<WeightedRow> rows;
   for (const auto& [place, traffic] : sockets) {
-    const auto rate = [&](const std::optional<double>& bytes) {
-      return bytes && seconds > 0 ? std::optional<double>(*bytes / seconds) : std::nullopt;
-    };
-    rows.push_back({traffic.received.value_or(0) + traffic.sent.value_or(0),
-                    {place.first, place.second.empty() ? "all" : place.second,
-                     Number(rate(traffic.received), Unit::kBytesPerSecond, "none was seen"),
-                     Number(rate(traffic.sent), Unit::kBytesPerSecond, "none was seen"),
-                     Number(traffic.retransmits, Unit::kCount, "none was seen"),
-                     Number(traffic.stalls, Unit::kCount, "none was seen")}});
+    rows.push_back(
+        {traffic.received.value_or(0) + traffic.sent.value_or(0),
+         {place.first, place.second.empty() ? "all" : place.second,
+          Number(PerSecond(run, traffic.received), Unit::kBytesPerSecond, "none was seen"),
+          Number(PerSecond(run, traffic.sent), Unit::kBytesPerSecond, "none was seen"),
+          Number(traffic.retransmits, Unit::kCount, "none was seen"),
+          Number(traffic.stalls, Unit::kCount, "none was seen")}});
   }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  for (auto& [bytes, row] : rows) table.rows.push_back(std::move(row));
+  AddHeaviestFirst(std::move(rows), &table);
   section.tables.push_back(std::move(table));
   if (auto connections = ConnectionsTable(run)) section.tables.push_back(std::move(*connections));
   return section;

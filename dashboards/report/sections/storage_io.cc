@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/report.h"
+#include "dashboards/report/table_rows.h"
 #include "dashboards/report/wording.h"
 
 namespace headrace::dashboards {
@@ -41,7 +42,6 @@ Table Requests(const RunView& run, bool by_owner) {
                {"sequential_ratio", "sequential"}},
               {}};
   table.text_rows = by_owner ? 6 : 8;
-  const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
   const auto owner_of = [&](const MeasurementRow& row) -> std::string {
     if (!by_owner) return "all";
     return !row.process_id ? kOthers : OwnerOf(row);
@@ -51,7 +51,7 @@ Table Requests(const RunView& run, bool by_owner) {
     if (row.metric != "block_requests_count" || row.bucket) continue;
     places.insert({owner_of(row), row.subject, row.cause});
   }
-  std::vector<std::pair<double, std::vector<Value>>> rows;
+  std::vector<WeightedRow> rows;
   for (const Place& place : places) {
     const Wanted of = [&](const MeasurementRow& row) {
       return row.subject == place.device && row.cause == place.direction &&
@@ -65,25 +65,20 @@ Table Requests(const RunView& run, bool by_owner) {
     const auto each = [&](std::optional<double> sum) {
       return sum && requests > 0 ? std::optional<double>(*sum / requests) : std::nullopt;
     };
-    const auto rate = [&](std::optional<double> sum) {
-      return sum && seconds > 0 ? std::optional<double>(*sum / seconds) : std::nullopt;
-    };
     const auto sizes = HistogramOf(run, "block_size_count", of);
     const auto times = HistogramOf(run, "block_latency_count", of);
     const std::string none = "no request ended while it was watched";
     rows.push_back({requests,
                     {place.device, place.direction, place.owner,
-                     Number(rate(requests), Unit::kCount, "no duration recorded"),
-                     Number(rate(bytes), Unit::kBytesPerSecond, none), Bytes(each(bytes), none),
-                     Bytes(HistogramQuantile(sizes, 0.5), none),
+                     Number(PerSecond(run, requests), Unit::kCount, "no duration recorded"),
+                     Number(PerSecond(run, bytes), Unit::kBytesPerSecond, none),
+                     Bytes(each(bytes), none), Bytes(HistogramQuantile(sizes, 0.5), none),
                      Number(each(latency), Unit::kNanoseconds, none),
                      Number(HistogramQuantile(times, 0.5), Unit::kNanoseconds, none),
                      Number(HistogramQuantile(times, 0.99), Unit::kNanoseconds, none),
                      Ratio(each(sequential), "the order of requests was not measured")}});
   }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  for (auto& [requests, row] : rows) table.rows.push_back(std::move(row));
+  AddHeaviestFirst(std::move(rows), &table);
   return table;
 }
 

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/report.h"
+#include "dashboards/report/table_rows.h"
 #include "dashboards/report/wording.h"
 
 namespace headrace::dashboards {
@@ -16,6 +17,50 @@ using analysis::MeasurementRow;
 using analysis::OperatorRow;
 
 constexpr std::array<const char*, 4> kClasses = {"storage", "network", "lock", "sleep"};
+
+double WholeNs(const OperatorRow& op) {
+  return static_cast<double>(op.busy_ns + op.wait_in_ns + op.wait_out_ns);
+}
+
+// Of all its time, as every other column of the row.
+std::optional<double> ResidualRatio(const OperatorRow& op) {
+  if (!op.residual_ns || WholeNs(op) <= 0) return std::nullopt;
+  return static_cast<double>(*op.residual_ns) / WholeNs(op);
+}
+
+std::vector<Value> SplitRow(const analysis::RunView& run, const OperatorRow& op) {
+  const auto of = [&](const MeasurementRow& row) {
+    return row.operator_name == op.name && row.stage == op.stage;
+  };
+  const double whole = WholeNs(op);
+  const bool exact = op.source == "ebpf";
+  const std::string reason = exact ? "no time in it" : "this operator's time was not split by eBPF";
+  const auto share = [&](std::optional<double> ns) {
+    return Ratio(ns && whole > 0 ? std::optional<double>(*ns / whole) : std::nullopt, reason);
+  };
+  const auto exact_share = [&](double ns) {
+    return share(exact ? std::optional<double>(ns) : std::nullopt);
+  };
+  const auto real = [](const analysis::Count& ns) {
+    return ns ? std::optional<double>(static_cast<double>(*ns)) : std::nullopt;
+  };
+  std::vector<Value> row = {op.name, op.stage, share(real(op.on_cpu_ns))};
+  const double blocked = SumOf(run, "off_cpu_ns", of).value_or(0);
+  double named = 0;
+  for (const char* cause : kClasses) {
+    const double ns = SumOf(run, "off_cpu_ns", [&](const MeasurementRow& each) {
+                        return of(each) && each.cause == cause;
+                      }).value_or(0);
+    named += ns;
+    row.push_back(exact_share(ns));
+  }
+  row.push_back(exact_share(std::max(0.0, blocked - named)));
+  row.push_back(share(real(op.runnable_ns)));
+  row.push_back(share(static_cast<double>(op.wait_in_ns + op.wait_out_ns)));
+  row.push_back(op.source);
+  row.push_back(Ratio(ResidualRatio(op), "only one of the two ways to find c was in use"));
+  return row;
+}
 
 std::optional<Section> TimeSplit(const analysis::RunView& run,
                                  const analysis::Statements& statements) {
@@ -48,48 +93,12 @@ std::optional<Section> TimeSplit(const analysis::RunView& run,
     const OperatorRow& op = run.operators[i];
     const std::string doubt = analysis::Doubts::Of(statements.doubts.operators, i);
     if (!doubt.empty()) {
-      std::vector<Value> row = {op.name, op.stage};
-      for (size_t c = row.size(); c < table.columns.size(); ++c) {
-        row.push_back(table.columns[c].key == "source" ? Value(op.source)
-                                                       : Value(Quantity::Unavailable(doubt)));
-      }
-      table.rows.push_back(std::move(row));
+      table.rows.push_back(DoubtedRow(
+          table, {{"operator", op.name}, {"stage", op.stage}, {"source", op.source}}, doubt));
       continue;
     }
-    const auto of = [&](const MeasurementRow& row) {
-      return row.operator_name == op.name && row.stage == op.stage;
-    };
-    const double whole = static_cast<double>(op.busy_ns + op.wait_in_ns + op.wait_out_ns);
-    const auto share = [&](std::optional<double> ns) {
-      return ns && whole > 0 ? std::optional<double>(*ns / whole) : std::nullopt;
-    };
-    const auto real = [](const analysis::Count& ns) {
-      return ns ? std::optional<double>(static_cast<double>(*ns)) : std::nullopt;
-    };
-    const bool exact = op.source == "ebpf";
-    const std::string reason =
-        exact ? "no time in it" : "this operator's time was not split by eBPF";
-    std::vector<Value> row = {op.name, op.stage, Ratio(share(real(op.on_cpu_ns)), reason)};
-    const double blocked = SumOf(run, "off_cpu_ns", of).value_or(0);
-    double named = 0;
-    for (const char* cause : kClasses) {
-      const double ns = SumOf(run, "off_cpu_ns", [&](const MeasurementRow& each) {
-                          return of(each) && each.cause == cause;
-                        }).value_or(0);
-      named += ns;
-      row.push_back(Ratio(exact ? share(ns) : std::nullopt, reason));
-    }
-    row.push_back(Ratio(exact ? share(std::max(0.0, blocked - named)) : std::nullopt, reason));
-    row.push_back(Ratio(share(real(op.runnable_ns)), reason));
-    row.push_back(Ratio(share(static_cast<double>(op.wait_in_ns + op.wait_out_ns)), reason));
-    row.push_back(op.source);
-    std::optional<double> residual;
-    if (op.residual_ns && whole > 0) {  // of all its time, as every other column of the row
-      residual = static_cast<double>(*op.residual_ns) / whole;
-      worst = std::max(worst, std::abs(*residual));
-    }
-    row.push_back(Ratio(residual, "only one of the two ways to find c was in use"));
-    table.rows.push_back(std::move(row));
+    worst = std::max(worst, std::abs(ResidualRatio(op).value_or(0)));
+    table.rows.push_back(SplitRow(run, op));
   }
   section.facts.push_back({"worst_residual_ratio", Ratio(worst, "")});
   section.tables.push_back(std::move(table));
