@@ -13,6 +13,7 @@
 #include "cli/command_line.h"
 #include "cli/verdict.h"
 #include "dashboards/fleet.h"
+#include "dashboards/fleet_json.h"
 #include "dashboards/render/render.h"
 
 namespace headrace::cli {

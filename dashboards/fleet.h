@@ -2,6 +2,7 @@
 // gain, and what would limit it next; then the evidence.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "analysis/fleet/fleet.h"
 #include "analysis/fleet/fleet_scenarios.h"
@@ -22,8 +23,9 @@ struct FleetPage {
 // For RenderText and RenderMarkdown.
 Report MakeFleetReport(const FleetPage& page);
 
-// One object, "schema": "headrace.fleet/1", SI base units. What is not known is null, with its
-// reason under KEY_unavailable; what does not limit is in "not_limited_by".
-std::string FleetJson(const FleetPage& page);
+// What the figures rest on, a sentence each: the run's own, then the fleet's.
+std::vector<std::string> FleetAssumptions(const analysis::RowCost& cost,
+                                          const analysis::NodesFile& nodes,
+                                          const analysis::FleetPlan& plan);
 
 }  // namespace headrace::dashboards

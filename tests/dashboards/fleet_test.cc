@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "dashboards/fleet_json.h"
 #include "dashboards/render/render.h"
 #include "tests/analysis/synthetic_run.h"
 #include "tests/dashboards/golden.h"
