@@ -28,13 +28,6 @@ Quantity None(const std::string& reason, Unit unit = Unit::kNone) {
   return Quantity::Unavailable(reason, unit);
 }
 
-// A factor with enough digits to tell it from 1.
-std::string FactorText(double factor) {
-  return factor >= 20    ? fmt::format("{:.0f}", factor)
-         : factor >= 0.1 ? fmt::format("{:.2f}", factor)
-                         : fmt::format("{:.3f}", factor);
-}
-
 Value FigureOf(const Sheet& sheet, const char* key) {
   const SheetFigure* figure = sheet.Find(key);
   return figure != nullptr ? figure->here : None("not on the sheet");
@@ -409,6 +402,12 @@ Json LadderJson(const Ladder& ladder) {
 }
 
 }  // namespace
+
+std::string FactorText(double factor) {
+  return factor >= 20    ? fmt::format("{:.0f}", factor)
+         : factor >= 0.1 ? fmt::format("{:.2f}", factor)
+                         : fmt::format("{:.3f}", factor);
+}
 
 Report MakeCharacterizationReport(const Characterization& study) {
   Report report;

@@ -8,6 +8,9 @@
 
 namespace headrace::dashboards {
 
+// A factor with enough digits to tell it from 1: "24", "1.15", "0.030".
+std::string FactorText(double factor);
+
 // For RenderText, RenderMarkdown and RenderHtml.
 Report MakeCharacterizationReport(const analysis::Characterization& study);
 

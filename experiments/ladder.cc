@@ -11,20 +11,18 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 
-#include "analysis/run/counter_sums.h"
 #include "analysis/run/read_run.h"
-#include "analysis/run/run_view.h"
 #include "analysis/statistics/paired.h"
 #include "analysis/statistics/statistics.h"
-#include "base/check.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/units.h"
 #include "experiments/ab_runner.h"
 #include "experiments/edited_pipeline.h"
 #include "experiments/interrupt.h"
+#include "experiments/ladder_accounts.h"
+#include "experiments/ladder_reasons.h"
+#include "experiments/ladder_rungs.h"
 #include "experiments/recorded_run.h"
 #include "experiments/study_files.h"
 #include "reader/pipeline/spec.h"
@@ -40,373 +38,12 @@ using analysis::Interval;
 using analysis::Ladder;
 using analysis::LadderStep;
 using analysis::LadderTotal;
-using analysis::RunView;
 
-constexpr double kDiskBytesPerS = 150e6, kDiskSeekS = 8e-3;  // of preset "disk"
 constexpr const char* kWindow = "1280KiB";
 constexpr int kTrainingRows = 4096, kWorkerRows = 512;
 constexpr uint64_t kLargeStripes = 4;  // times the rows
 // Memory budget, as a share of what a worker takes without one.
 constexpr double kMemoryShare = 0.5;
-constexpr const char* kIsca = "ISCA'22, table 12 (secondary source)";
-constexpr const char* kBlog = "Meta's blog, 2022";
-constexpr const char* kRecd = "RecD, MLSys'23 (the most of three models)";
-
-enum class Tier { kReader, kMemory, kStorage, kBytes, kTrainer };
-const char* TierName(Tier tier) {
-  return tier == Tier::kReader    ? "reader"
-         : tier == Tier::kMemory  ? "memory"
-         : tier == Tier::kStorage ? "storage"
-         : tier == Tier::kBytes   ? "bytes"
-                                  : "trainer";
-}
-const char* TierUnit(Tier tier) {
-  return tier == Tier::kReader    ? "rows per CPU s"
-         : tier == Tier::kMemory  ? "rows/s"
-         : tier == Tier::kStorage ? "rows per disk s"
-         : tier == Tier::kBytes   ? "bytes read a row"
-                                  : "rows per CPU s";
-}
-
-struct PublishedFactor {
-  double low, high;
-  const char* source;
-  const char* against;  // the rung that it is counted from; null: the one before
-};
-
-struct Rung {
-  const char *name, *words;
-  const char* table;  // folder of it, below the ladder's
-  bool rowmap, coalesce, rebatch, dedup;
-  std::map<Tier, PublishedFactor> published;
-  // Against the first rung, where the study prints it.
-  std::optional<double> reader_sum, storage_sum;
-};
-
-const std::vector<Rung>& Rungs() {
-  static const std::vector<Rung> rungs = {
-      {"base", "whole maps, a map per row", "map", false, false, false, false, {}, 1.0, 1.0},
-      {"FF",
-       "flattened maps",
-       "flat",
-       true,
-       false,
-       false,
-       false,
-       {{Tier::kReader, {2.0, 2.0, kIsca, nullptr}},
-        {Tier::kStorage, {0.03, 0.03, kIsca, nullptr}}},
-       2.0,
-       0.03},
-      {"FM",
-       "columnar batches",
-       "flat",
-       false,
-       false,
-       false,
-       false,
-       {{Tier::kReader, {1.15, 1.15, kIsca, nullptr}},
-        {Tier::kStorage, {1.0, 1.0, kIsca, nullptr}}},
-       2.3,
-       0.03},
-      {"CR",
-       "coalesced reads",
-       "flat",
-       false,
-       true,
-       false,
-       false,
-       {{Tier::kReader, {1.0, 1.0, kIsca, nullptr}},
-        {Tier::kStorage, {0.99 / 0.03, 0.99 / 0.03, kIsca, nullptr}}},
-       std::nullopt,
-       0.99},
-      {"FR",
-       "features by popularity",
-       "popular",
-       false,
-       true,
-       false,
-       false,
-       {{Tier::kReader, {1.0, 1.0, kIsca, nullptr}},
-        {Tier::kStorage, {1.84 / 0.99, 1.84 / 0.99, kIsca, nullptr}}},
-       std::nullopt,
-       1.84},
-      {"LS",
-       "large stripes",
-       "large",
-       false,
-       true,
-       false,
-       false,
-       {{Tier::kReader, {1.0, 1.0, kIsca, nullptr}},
-        {Tier::kStorage, {2.41 / 1.84, 2.41 / 1.84, kIsca, nullptr}}},
-       std::nullopt,
-       2.41},
-      {"RB",
-       "rebatching at the client",
-       "large",
-       false,
-       true,
-       true,
-       false,
-       {{Tier::kMemory, {1.2, 1.4, kBlog, nullptr}}},
-       std::nullopt,
-       std::nullopt},
-      {"CL",
-       "rows clustered by session",
-       "clustered",
-       false,
-       true,
-       true,
-       false,
-       {{Tier::kBytes, {1 / 3.71, 1 / 3.71, kRecd, nullptr}}},
-       std::nullopt,
-       std::nullopt},
-      {"DD",
-       "deduplication",
-       "clustered",
-       false,
-       true,
-       true,
-       true,
-       {{Tier::kReader, {1.79, 1.79, kRecd, "RB"}}, {Tier::kTrainer, {2.48, 2.48, kRecd, "RB"}}},
-       std::nullopt,
-       std::nullopt}};
-  return rungs;
-}
-
-size_t RungOf(const std::string& name) {
-  for (size_t i = 0; i < Rungs().size(); ++i)
-    if (Rungs()[i].name == name) return i;
-  HR_CHECK(false, "no such rung");
-  return 0;
-}
-
-size_t AgainstOf(size_t rung, Tier tier) {
-  const auto found = Rungs()[rung].published.find(tier);
-  if (found == Rungs()[rung].published.end() || found->second.against == nullptr) return rung - 1;
-  return RungOf(found->second.against);
-}
-
-std::string FactorText(double factor) {
-  return factor >= 20    ? fmt::format("{:.0f}", factor)
-         : factor >= 0.1 ? fmt::format("{:.2f}", factor)
-                         : fmt::format("{:.3f}", factor);
-}
-
-// The accounts of one recorded run, per row.
-struct Accounts {
-  double rows = 0, rate = 0;
-  std::map<std::string, double> operators, trainer;  // CPU us
-  double read_bytes = 0, wanted_bytes = 0, requests = 0, plain_bytes = 0;
-  std::optional<double> dedup_factor, disk_s, peak_bytes, held_ratio;
-  double reader_cpu_s = 0, trainer_cpu_s = 0;
-
-  // The share of the disk's time in which it moves its head.
-  double Seeking() const {
-    return disk_s && *disk_s > 0 ? std::max(0.0, 1 - read_bytes / kDiskBytesPerS / *disk_s) : 0;
-  }
-  double OverRead() const { return read_bytes > 0 ? 1 - wanted_bytes / read_bytes : 0; }
-  double Of(Tier tier) const {
-    switch (tier) {
-      case Tier::kReader:
-        return 1 / reader_cpu_s;
-      case Tier::kMemory:
-        return rate;
-      case Tier::kStorage:
-        return 1 / disk_s.value_or(0);
-      case Tier::kBytes:
-        return read_bytes;
-      case Tier::kTrainer:
-        return 1 / trainer_cpu_s;
-    }
-    return 0;
-  }
-};
-
-Accounts AccountsOf(const RunView& run) {
-  Accounts all;
-  all.rows = static_cast<double>(run.steps.rows_count);
-  if (all.rows <= 0)
-    throw Error(ExitCode::kInconclusive, "no row was recorded", "run " + run.run.name);
-  if (run.steps.wall_ns > 0) all.rate = all.rows / (static_cast<double>(run.steps.wall_ns) * 1e-9);
-  double lists_in = 0, lists_out = 0;
-  const auto outside = [](const std::string& stage) {
-    return stage == "client" || stage == "consumer";
-  };
-  for (const analysis::OperatorRow& op : run.operators) {
-    const auto cpu_ns = analysis::LikelyCpuNs(op);
-    if (!cpu_ns || op.source == "account")
-      throw Error(ExitCode::kPrivilege, "the instrumentation has no thread CPU clock (level 2)",
-                  "run " + run.run.name, "see 'headrace doctor'");
-    const double cpu_us = static_cast<double>(*cpu_ns) / all.rows / 1e3;
-    const double in = static_cast<double>(op.bytes_in_bytes) / all.rows;
-    const double out = static_cast<double>(op.bytes_out_bytes) / all.rows;
-    if (outside(op.stage)) {
-      // The rest of its stage is the making of the model, once.
-      if (op.kind == "trainer") all.trainer[op.name] = cpu_us;
-      continue;
-    }
-    const std::string group = op.kind == "fetch" || op.kind == "io"          ? "fetch"
-                              : op.kind == "dedup" || op.kind == "transform" ? op.kind
-                                                                             : op.name;
-    all.operators[group] += cpu_us;
-    if (op.kind == "fetch") {
-      all.read_bytes = in;
-      all.wanted_bytes = out;
-    }
-    if (op.name == "fetch.io") all.requests = static_cast<double>(op.completions_count) / all.rows;
-    if (op.name == "decompress") all.plain_bytes = out;
-    if (op.kind == "dedup") {
-      lists_in += in;
-      lists_out += out;
-    }
-  }
-  if (lists_out > 0) all.dedup_factor = lists_in / lists_out;
-  for (const analysis::StageRow& stage : run.stages)
-    if (!outside(stage.name) && stage.on_cpu_ns)
-      all.reader_cpu_s += static_cast<double>(*stage.on_cpu_ns) / all.rows * 1e-9;
-  for (const auto& [name, us] : all.trainer) all.trainer_cpu_s += us * 1e-6;
-  for (const analysis::ResourceRow& resource : run.resources)
-    if (resource.kind == "device")
-      all.disk_s = static_cast<double>(resource.hold_ns) / all.rows * 1e-9;
-  if (const analysis::HostRow* rss = run.FindHost("process_rss_bytes"); rss != nullptr)
-    all.peak_bytes = rss->maximum_value;
-  all.held_ratio = analysis::HeldForMemory(run);
-  // Each is divided by.
-  if (all.reader_cpu_s <= 0 || all.read_bytes <= 0)
-    throw Error(ExitCode::kInconclusive, "no CPU time or no byte of the reader was counted",
-                "run " + run.run.name);
-  return all;
-}
-
-using Many = std::vector<Accounts>;
-
-struct MemoryBudget {
-  double bytes = 0, unbounded_bytes = 0;  // of the process
-  std::string unbounded_rung;             // that takes so much without one
-};
-
-template <typename Value>
-double Middle(const Many& runs, Value value) {
-  std::vector<double> values;
-  for (const Accounts& run : runs) values.push_back(value(run));
-  return values.empty() ? 0 : analysis::Quantile(std::move(values), 0.5);
-}
-
-// --- why, from the accounts --------------------------------------------------------------------
-
-using Parts = const std::map<std::string, double>& (*)(const Accounts&);
-
-// What changed in the CPU time of a row, by operator.
-std::string ExplainCpu(const Many& before, const Many& after, double ratio,
-                       const PublishedFactor* published, Parts parts,
-                       double (*whole)(const Accounts&)) {
-  std::set<std::string> names;
-  for (const Many* runs : {&before, &after})
-    for (const Accounts& run : *runs)
-      for (const auto& [name, us] : parts(run)) names.insert(name);
-  const auto time_of = [&](const Many& runs, const std::string& name) {
-    return Middle(runs, [&](const Accounts& run) {
-      const auto found = parts(run).find(name);
-      return found != parts(run).end() ? found->second : 0.0;
-    });
-  };
-  std::vector<std::pair<double, std::string>> deltas;
-  for (const std::string& name : names)
-    deltas.emplace_back(time_of(after, name) - time_of(before, name), name);
-  std::stable_sort(deltas.begin(), deltas.end(), [](const auto& a, const auto& b) {
-    return std::abs(a.first) > std::abs(b.first);
-  });
-  const double was = Middle(before, whole) * 1e6, is = Middle(after, whole) * 1e6;
-  std::string told;
-  for (size_t i = 0; i < deltas.size() && i < 3; ++i) {
-    if (std::abs(deltas[i].first) < 0.02 * was) continue;
-    told += fmt::format("{}{} {:.1f} -> {:.1f}", told.empty() ? "" : ", ", deltas[i].second,
-                        time_of(before, deltas[i].second), time_of(after, deltas[i].second));
-  }
-  std::string text = fmt::format("CPU a row {:.1f} -> {:.1f} us ({})", was, is,
-                                 told.empty() ? "no operator by 2 % of it" : told);
-  if (published == nullptr || (published->low * 0.9 <= ratio && ratio <= published->high * 1.1))
-    return text;
-  const double aim = ratio < published->low ? published->low : published->high;
-  std::vector<std::string> untouched;
-  double rest = 0;
-  for (const auto& [delta, name] : deltas) {
-    const double time = time_of(before, name);
-    if (std::abs(delta) >= 0.05 * time) continue;
-    untouched.push_back(name);
-    rest += time;
-  }
-  std::sort(untouched.begin(), untouched.end());
-  text += fmt::format("; x{} would be {:.1f} us", FactorText(aim), was / aim);
-  if (!untouched.empty() && was - rest > 0 && is - rest > 0)
-    text += fmt::format("; {} (each changed by less than 5 %) take {:.1f} us: without them x{}",
-                        fmt::join(untouched, ", "), rest, FactorText((was - rest) / (is - rest)));
-  return text;
-}
-
-// Bytes, requests and the head's moves.
-std::string ExplainStorage(const Accounts& a, const Accounts& b, double ratio,
-                           const PublishedFactor* published) {
-  std::string text = fmt::format(
-      "requests per 1000 rows {:.1f} -> {:.1f}, of {:.0f} -> {:.0f} KB; read {:.0f} -> {:.0f} B a "
-      "row, over-read {} -> {} of it; head moves {} -> {} of the disk's time",
-      a.requests * 1e3, b.requests * 1e3, a.read_bytes / a.requests / 1e3,
-      b.read_bytes / b.requests / 1e3, a.read_bytes, b.read_bytes, FormatPercent(a.OverRead()),
-      FormatPercent(b.OverRead()), FormatPercent(a.Seeking()), FormatPercent(b.Seeking()));
-  if (published == nullptr || !a.disk_s || !b.disk_s ||
-      (published->low * 0.9 <= ratio && ratio <= published->high / 0.9))
-    return text;
-  if (b.OverRead() > 0.01)
-    text += fmt::format(
-        "; with these moves and no over-read x{}",
-        FactorText(*a.disk_s / (*b.disk_s - b.read_bytes * b.OverRead() / kDiskBytesPerS)));
-  const double aim = published->low, left = *a.disk_s / aim - b.read_bytes / kDiskBytesPerS;
-  if (left > 0)
-    return text + fmt::format("; x{} would be {:.1f} moves per 1000 rows, not {:.1f}",
-                              FactorText(aim), left / kDiskSeekS * 1e3,
-                              *b.disk_s * b.Seeking() / kDiskSeekS * 1e3);
-  return text + fmt::format(
-                    "; x{} cannot be reached by fewer requests: the bytes alone take {:.1f} "
-                    "us a row, x{}",
-                    FactorText(aim), b.read_bytes / kDiskBytesPerS * 1e6,
-                    FactorText(*a.disk_s * kDiskBytesPerS / b.read_bytes));
-}
-
-// What a memory budget does to each side.
-std::string ExplainMemory(const Many& before, const Many& after, const MemoryBudget& budget,
-                          int cores) {
-  std::string text = fmt::format(
-      "a worker on {} cores, batches of a stripe -> small ones that are joined elsewhere, within "
-      "{}, {} of what {} takes where nothing bounds it",
-      cores, FormatBytes(budget.bytes), FormatPercent(budget.bytes / budget.unbounded_bytes),
-      budget.unbounded_rung);
-  const auto both = [&](const char* what, std::optional<double> Accounts::*figure,
-                        std::string (*words)(double)) {
-    const auto known = [&](const Accounts& run) { return (run.*figure).has_value(); };
-    if (!std::all_of(before.begin(), before.end(), known) ||
-        !std::all_of(after.begin(), after.end(), known))
-      return;
-    const auto middle = [&](const Many& runs) {
-      return words(Middle(runs, [&](const Accounts& run) { return *(run.*figure); }));
-    };
-    text += fmt::format("; {} {} -> {}", what, middle(before), middle(after));
-  };
-  both("the source waits for memory", &Accounts::held_ratio,
-       [](double ratio) { return FormatPercent(ratio) + " of its time"; });
-  both("most resident", &Accounts::peak_bytes, [](double bytes) { return FormatBytes(bytes); });
-  return text;
-}
-
-std::string ExplainBytes(const Accounts& a, const Accounts& b) {
-  return fmt::format(
-      "the projected streams are {:.0f} -> {:.0f} B a row uncompressed, {:.0f} -> {:.0f} B stored "
-      "(compression {:.2f} -> {:.2f}): without over-read x{}",
-      a.plain_bytes, b.plain_bytes, a.wanted_bytes, b.wanted_bytes, a.plain_bytes / a.wanted_bytes,
-      b.plain_bytes / b.wanted_bytes, FactorText(b.wanted_bytes / a.wanted_bytes));
-}
-
-// --- climbing ----------------------------------------------------------------------------------
 
 // The calling thread, and what it starts, on one CPU for as long as this lives.
 class OnOneCpu {
@@ -513,7 +150,7 @@ class Climb {
                     side.arguments};
     run.settings.push_back(Epochs(rung, Tier::kMemory));
     run.settings.push_back("pipeline.memory=0");
-    const Accounts accounts = Load(RecordRun(run).run_id);
+    const RowAccounts accounts = Load(RecordRun(run).run_id);
     if (!accounts.peak_bytes)
       throw Error(ExitCode::kInconclusive, "the process's memory was not recorded",
                   fmt::format("rung {}", Rungs()[rung].name));
@@ -543,13 +180,13 @@ class Climb {
       budgets_[rung] = {*kept.memory_bytes, *kept.unbounded_bytes,
                         Rungs()[AgainstOf(rung, tier)].name};
     }
-    std::vector<std::pair<Accounts, Accounts>> pairs;
+    std::vector<std::pair<RowAccounts, RowAccounts>> pairs;
     for (const auto& [a, b] : kept.runs) pairs.emplace_back(Load(a), Load(b));
     pairs_[{rung, tier}] = std::move(pairs);
   }
 
   void TakeDisk(size_t rung, const std::string& result) {
-    Accounts accounts = Load(ParseRun(result));
+    RowAccounts accounts = Load(ParseRun(result));
     if (!accounts.disk_s || *accounts.disk_s <= 0)
       throw Error(ExitCode::kInconclusive, "no time of the modelled disk was recorded",
                   fmt::format("rung {}", Rungs()[rung].name));
@@ -583,8 +220,8 @@ class Climb {
                                        : (fs::path(options_.folder) / name).string();
   }
 
-  Accounts Load(int64_t run) const {
-    return AccountsOf(analysis::LoadRun(options_.database, std::to_string(run)));
+  RowAccounts Load(int64_t run) const {
+    return RowAccountsOf(analysis::LoadRun(options_.database, std::to_string(run)));
   }
 
   // A log of jobs drawn by the popularity of features that the table's own table.json tells.
@@ -694,7 +331,7 @@ class Climb {
     if (found == pairs_.end() || found->second.empty()) return;
     LadderStep step = Begin(rung, tier, AgainstOf(rung, tier));
     std::vector<double> a, b;
-    Many before, after;
+    RungRuns before, after;
     for (const auto& [first, second] : found->second) {
       a.push_back(first.Of(tier));
       b.push_back(second.Of(tier));
@@ -711,15 +348,9 @@ class Climb {
     if (tier == Tier::kMemory) {
       step.why = ExplainMemory(before, after, budgets_.at(rung), options_.cores);
     } else if (tier == Tier::kReader) {
-      step.why = ExplainCpu(
-          before, after, step.ratio, published,
-          [](const Accounts& run) -> const std::map<std::string, double>& { return run.operators; },
-          [](const Accounts& run) { return run.reader_cpu_s; });
+      step.why = ExplainReaderCpu(before, after, step.ratio, published);
     } else {
-      step.why = ExplainCpu(
-          before, after, step.ratio, published,
-          [](const Accounts& run) -> const std::map<std::string, double>& { return run.trainer; },
-          [](const Accounts& run) { return run.trainer_cpu_s; });
+      step.why = ExplainTrainerCpu(before, after, step.ratio, published);
       if (after[0].dedup_factor)
         step.why += fmt::format(
             "; the grouped lists are {:.2f} times as many bytes as their unique ones and the "
@@ -746,8 +377,8 @@ class Climb {
   }
 
   // The rung's own runs of that tier: as the later side of its pairs, or the earlier of others'.
-  Many RunsOf(size_t rung, Tier tier) const {
-    Many runs;
+  RungRuns RunsOf(size_t rung, Tier tier) const {
+    RungRuns runs;
     for (const auto& [key, pairs] : pairs_) {
       if (key.second != tier) continue;
       for (const auto& [first, second] : pairs) {
@@ -759,16 +390,16 @@ class Climb {
   }
 
   void AddTotals() {
-    const auto reader_cpu = [](const Accounts& run) { return run.reader_cpu_s; };
+    const auto reader_cpu = [](const RowAccounts& run) { return run.reader_cpu_s; };
     const auto base = disk_.find(0);
-    const double base_cpu = Middle(RunsOf(0, Tier::kReader), reader_cpu);
+    const double base_cpu = MedianOf(RunsOf(0, Tier::kReader), reader_cpu);
     for (size_t rung = 0; rung < Rungs().size(); ++rung) {
       const auto disk = disk_.find(rung);
       if (disk == disk_.end()) continue;
       LadderTotal total;
       total.rung = Rungs()[rung].name;
-      const Many runs = RunsOf(rung, Tier::kReader), trained = RunsOf(rung, Tier::kTrainer);
-      if (!runs.empty() && base_cpu > 0) total.reader = base_cpu / Middle(runs, reader_cpu);
+      const RungRuns runs = RunsOf(rung, Tier::kReader), trained = RunsOf(rung, Tier::kTrainer);
+      if (!runs.empty() && base_cpu > 0) total.reader = base_cpu / MedianOf(runs, reader_cpu);
       if (base != disk_.end())
         total.storage = disk->second.Of(Tier::kStorage) / base->second.Of(Tier::kStorage);
       total.published_reader = Rungs()[rung].reader_sum;
@@ -779,9 +410,9 @@ class Climb {
       total.over_read_ratio = disk->second.OverRead();
       if (!trained.empty())
         total.trainer_rows_per_cpu_s =
-            Middle(trained, [](const Accounts& run) { return 1 / run.trainer_cpu_s; });
+            MedianOf(trained, [](const RowAccounts& run) { return 1 / run.trainer_cpu_s; });
       std::vector<double> peaks;
-      for (const Accounts& run : runs)
+      for (const RowAccounts& run : runs)
         if (run.peak_bytes) peaks.push_back(*run.peak_bytes);
       if (!peaks.empty()) total.peak_bytes = analysis::Quantile(std::move(peaks), 0.5);
       out_.totals.push_back(total);
@@ -790,8 +421,8 @@ class Climb {
 
   const LadderOptions& options_;
   Ladder& out_;
-  std::map<std::pair<size_t, Tier>, std::vector<std::pair<Accounts, Accounts>>> pairs_;
-  std::map<size_t, Accounts> disk_;
+  std::map<std::pair<size_t, Tier>, std::vector<std::pair<RowAccounts, RowAccounts>>> pairs_;
+  std::map<size_t, RowAccounts> disk_;
   std::map<size_t, MemoryBudget> budgets_;
   std::map<std::pair<size_t, Tier>, std::string> left_out_;
 };
