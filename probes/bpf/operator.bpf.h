@@ -21,7 +21,7 @@
 #include <bpf/bpf_tracing.h>
 // clang-format on
 
-/* Parts of the accounts' ABI, version 1; program.cc asserts that they agree with account.h. */
+/* Parts of the accounts' ABI, version 1; followed.cc asserts that they agree with account.h. */
 enum {
   HR_ABI_NUM_SLOTS = 88, /* offset of header.num_slots */
   HR_ABI_SLOTS = 344064, /* offset of the first slot */
