@@ -106,9 +106,8 @@ std::string OthersWords(const PageRun& page) {
   const int64_t others =
       CountOf(ReadJoint(page, kDeviceMetric, "operator IS NULL AND process_id IS NULL"));
   std::string text;
-  if (outside > 0)
-    text += fmt::format(" Of its processes, outside of operators, there were {}.", outside);
-  if (others > 0) text += fmt::format(" Of no process of this run there were {}.", others);
+  if (outside > 0) text += fmt::format(" Its processes made {} outside of operators.", outside);
+  if (others > 0) text += fmt::format(" Other programs made {}.", others);
   return text;
 }
 

@@ -173,8 +173,8 @@ void LeaveOutMembers(Json* root, const char* table, const Unwanted& unwanted) {
   }
 }
 
-// What no page of a file draws, so that the file can be mailed.
-void LeaveOutOfFile(Json* root) {
+// What no page draws, so that a file can be mailed and a run of many operators is soon there.
+void LeaveOutOfPages(Json* root) {
   for (const char* key :
        {"stacks", "page_faults", "transform_split", "transform_classes", "stage_split",
         "per_million_rows", "io_sizes", "block_io", "differential_stalls", "questions"}) {
@@ -193,9 +193,12 @@ void LeaveOutOfFile(Json* root) {
     return row.contains("lost_count") && row["lost_count"].is_number() &&
            row["lost_count"].get<double>() > 0;
   });
-  LeaveOutMembers(root, "time_split", [](const std::string& key, const Json&) {
-    return key.ends_with("_unavailable") || key == "residual_ratio";
-  });
+  for (const char* table : {"time_split", "operators"}) {
+    LeaveOutMembers(root, table, [](const std::string& key, const Json&) {
+      const bool reason = key.ends_with("_unavailable") && key != "on_cpu_ratio_unavailable";
+      return reason || key == "residual_ratio";
+    });
+  }
   LeaveOutMembers(root, "probes", [](const std::string& key, const Json& value) {
     return key != "state" && value.is_string() && value.get<std::string>().empty();
   });
@@ -208,10 +211,16 @@ std::string ReportAnswer(const PageRun& page, const PageQuery& query) {
   root["cards"] = CardsJson(loaded);
   root["pipeline"] = PipelineJson(loaded);
   root["questions"] = QuestionsJson(loaded.run.run.run_id);
-  if (query.values.contains("file")) LeaveOutOfFile(&root);
+  if (query.values.contains("brief")) LeaveOutOfPages(&root);
   return root.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// Those of a run alone, without its report, which takes longer.
+std::string QuestionsAnswer(const PageRun& page, const PageQuery&) {
+  return Json({{"schema", "headrace.questions/1"}, {"questions", QuestionsJson(page.id())}}).dump();
+}
+
+HR_PAGE_ANSWER("questions", {.make = QuestionsAnswer});
 HR_PAGE_ANSWER("report", {.make = ReportAnswer, .in_file = true, .of_report = true});
 
 }  // namespace

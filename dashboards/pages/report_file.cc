@@ -57,7 +57,8 @@ std::string ReportFile(const std::string& database, std::shared_ptr<const Loaded
     if (name != "stacks") {
       const bool operators = name == "operators/course";
       add(path, answer,
-          {{{"file", "1"}, {"px", operators ? kFileOperatorPixels : kFilePixels}}, ""});
+          {{{"file", "1"}, {"brief", "1"}, {"px", operators ? kFileOperatorPixels : kFilePixels}},
+           ""});
       continue;
     }
     for (const StackKind& kind : kStackKinds) {

@@ -1,5 +1,9 @@
 // What the machine did while the run went on: small charts of cores, pressure, memory and devices.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "dashboards/pages/course.h"
@@ -40,28 +44,60 @@ constexpr Series kSeries[] = {
 
 constexpr int64_t kShortNs = 100'000'000;  // of less a rate says nothing
 
-Json SeriesJson(const PageRun& page, const Series& series, const PageQuery& query) {
-  const auto from = NsOf(query.Number("from", 0));
+struct Sample {
+  int64_t start_ns = 0, duration_ns = 0;
+  bool counter = false;
+  double value = 0;
+};
+
+// The course of each metric by its cause, in order of time. One pass over the measurements: a day
+// has a million of them, of which these are few.
+std::map<std::pair<std::string, std::string>, std::vector<Sample>> ReadSamples(
+    const PageRun& page, const PageQuery& query) {
+  std::string metrics;
+  for (const Series& series : kSeries) metrics += fmt::format(", '{}'", series.metric);
   const double to_s = query.Number("to", 0);
-  const auto to = to_s > 0 ? NsOf(to_s) : INT64_MAX;
-  // A gauge of several subjects adds up, as the parts of a counter do.
   const collectors::SqlResult rows = page.store().Query(
-      "SELECT start_ns, MAX(duration_ns), SUM(value), MAX(kind) FROM measurement_interval WHERE "
-      "run_id = ?1 AND metric = ?2 AND operator IS NULL AND process_id IS NULL AND thread = '' AND "
-      "(?3 IS NULL OR cause = ?3) AND start_ns >= ?4 AND start_ns < ?5 GROUP BY start_ns ORDER BY "
-      "start_ns",
-      {page.id(), std::string(series.metric),
-       series.cause != nullptr ? collectors::SqlValue(std::string(series.cause))
-                               : collectors::SqlValue(std::monostate{}),
-       from, to});
-  Json t = Json::array(), d = Json::array(), v = Json::array();
+      fmt::format("SELECT metric, cause, start_ns, MAX(duration_ns), SUM(value), MAX(kind) FROM "
+                  "measurement_interval WHERE run_id = ?1 AND metric IN ({}) AND operator IS NULL "
+                  "AND process_id IS NULL AND thread = '' AND start_ns >= ?2 AND start_ns < ?3 "
+                  "GROUP BY start_ns, metric, cause ORDER BY start_ns",
+                  metrics.substr(2)),
+      {page.id(), NsOf(query.Number("from", 0)), to_s > 0 ? NsOf(to_s) : INT64_MAX});
+  std::map<std::pair<std::string, std::string>, std::vector<Sample>> samples;
   for (const auto& row : rows.rows) {
-    const double duration_ns = RealOf(row[1]);
-    const bool counter = TextOf(row[3]) == "counter";
-    if (counter && duration_ns < kShortNs) continue;
-    t.push_back(std::round(RealOf(row[0]) / 1e5) / 1e4);
+    samples[{TextOf(row[0]), TextOf(row[1])}].push_back(
+        {IntegerOf(row[2]), IntegerOf(row[3]), TextOf(row[5]) == "counter", RealOf(row[4])});
+  }
+  return samples;
+}
+
+// A gauge of several subjects adds up, as the parts of a counter do.
+std::map<int64_t, Sample> OfSeries(
+    const Series& series,
+    const std::map<std::pair<std::string, std::string>, std::vector<Sample>>& all) {
+  std::map<int64_t, Sample> sums;
+  for (const auto& [key, samples] : all) {
+    const auto& [metric, cause] = key;
+    if (metric != series.metric || (series.cause != nullptr && cause != series.cause)) continue;
+    for (const Sample& sample : samples) {
+      Sample& sum = sums.try_emplace(sample.start_ns, Sample{sample.start_ns}).first->second;
+      sum.duration_ns = std::max(sum.duration_ns, sample.duration_ns);
+      sum.counter = sum.counter || sample.counter;
+      sum.value += sample.value;
+    }
+  }
+  return sums;
+}
+
+Json SeriesJson(const Series& series, const std::map<int64_t, Sample>& samples) {
+  Json t = Json::array(), d = Json::array(), v = Json::array();
+  for (const auto& [start_ns, sample] : samples) {
+    if (sample.counter && sample.duration_ns < kShortNs) continue;
+    const auto duration_ns = static_cast<double>(sample.duration_ns);
+    t.push_back(std::round(static_cast<double>(start_ns) / 1e5) / 1e4);
     d.push_back(std::round(duration_ns / 1e5) / 1e4);
-    const double value = RealOf(row[2]) * series.scale * (counter ? 1e9 / duration_ns : 1);
+    const double value = sample.value * series.scale * (sample.counter ? 1e9 / duration_ns : 1);
     v.push_back(ShortNumber(series.of_one ? std::min(1.0, value) : value));
   }
   if (t.empty()) return nullptr;
@@ -73,9 +109,10 @@ std::string ResourcesAnswer(const PageRun& page, const PageQuery& query) {
   const collectors::SqlResult cores = page.store().Query(
       "SELECT last_value FROM host_summary WHERE run_id = ?1 AND metric = 'host_cores' LIMIT 1",
       {page.id()});
+  const auto samples = ReadSamples(page, query);
   Json list = Json::array();
   for (const Series& series : kSeries) {
-    Json json = SeriesJson(page, series, query);
+    Json json = SeriesJson(series, OfSeries(series, samples));
     if (json.is_null()) continue;
     json["of"] = nullptr;
     if (series.of_one) json["of"] = 1;

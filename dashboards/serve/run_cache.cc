@@ -10,13 +10,21 @@
 namespace headrace::dashboards {
 namespace {
 
-constexpr size_t kMostRuns = 8;  // a run of a day is some hundred MiB
+constexpr size_t kMostRuns = 8;
+constexpr size_t kMostRunBytes = 512 << 20;  // together; a larger run is kept alone
 constexpr size_t kMostAnswerBytes = 48 << 20;
 
 // The key is held twice, and the compressed answer is at most as large as the answer.
 size_t HeldBytes(const std::string& key, const CachedAnswer& answer) {
   constexpr size_t kOfNodes = 300;
   return 2 * key.size() + 2 * answer.body.size() + kOfNodes;
+}
+
+// Nearly all of a run that was read are its windows.
+size_t HeldBytes(const analysis::RunView& run) {
+  return run.windows.size() * (run.operators.size() * sizeof(analysis::OperatorCounters) +
+                               run.stages.size() * sizeof(analysis::StageCounters) +
+                               run.queues.size() * sizeof(analysis::QueueCounters));
 }
 
 }  // namespace
@@ -86,7 +94,21 @@ std::shared_ptr<const LoadedRun> RunCache::Load(int64_t run_id, const RunVersion
                                {.program = program_, .database_option = database_option_});
   entry->version = version;
   entry->made_ns = MonotonicNs();
+  MakeRoom(*entry, HeldBytes(entry->loaded->run));
   return entry->loaded;
+}
+
+// Lets go of the runs that were used longest ago, as long as all together are too large.
+void RunCache::MakeRoom(Entry& made, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  made.bytes = bytes;
+  size_t all = 0;
+  for (const auto& [id, entry] : runs_) all += entry->bytes;
+  while (all > kMostRunBytes && recent_.size() > 1) {
+    all -= runs_[recent_.back()]->bytes;
+    runs_.erase(recent_.back());
+    recent_.pop_back();
+  }
 }
 
 std::shared_ptr<const CachedAnswer> RunCache::Find(const std::string& key) {

@@ -58,7 +58,9 @@ class RunCache {
     RunVersion version;
     int64_t made_ns = 0;
     std::shared_ptr<const LoadedRun> loaded;
+    size_t bytes = 0;  // about; of the cache's own mutex
   };
+  void MakeRoom(Entry& made, size_t bytes);
   using Order = std::list<std::pair<std::string, std::shared_ptr<const CachedAnswer>>>;
 
   std::string database_, program_, database_option_;

@@ -201,7 +201,7 @@ HttpResponse Site::AnswerOfRun(const HttpRequest& request, const Target& target)
   }
   // What an answer may be asked with; other words change nothing.
   std::string key = fmt::format("{} {} {}", state, asked->run_id, asked->name);
-  for (const char* word : {"from", "to", "px", "kind", "stripe", "with", "file"})
+  for (const char* word : {"from", "to", "px", "kind", "stripe", "with", "file", "brief"})
     key += " " + query.Text(word, "");
   auto cached = cache_.Find(key);
   if (!cached) cached = cache_.Keep(key, answer->make(page, query));

@@ -46,6 +46,17 @@ const PAGES: Record<Exclude<Page, "compare">, MakePage> = {
 
 let shown: AbortController | null = null;
 
+const PATIENCE = 400; // milliseconds until a page that is not there says that it comes
+
+// The first look at a long run takes seconds: all of it is read then.
+function sayWait(main: HTMLElement): number {
+  return window.setTimeout(() => {
+    const text = "Reading what was recorded. The first look at a long run takes some seconds.";
+    if (!main.querySelector(":scope > :not(noscript)"))
+      main.append(h("p", { class: "reading", role: "status" }, text));
+  }, PATIENCE);
+}
+
 function errorPage(error: unknown): Shown {
   return {
     title: "headrace",
@@ -86,6 +97,7 @@ async function show(moved: boolean): Promise<void> {
         ? comparisons
         : comparison
       : PAGES[address.page];
+  const waiting = sayWait(main);
   let page: Shown;
   try {
     await openSession();
@@ -93,6 +105,8 @@ async function show(moved: boolean): Promise<void> {
   } catch (error) {
     if (own.signal.aborted) return;
     page = errorPage(error);
+  } finally {
+    window.clearTimeout(waiting);
   }
   if (own.signal.aborted) return;
   document.title = page.title;

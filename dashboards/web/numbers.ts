@@ -155,6 +155,7 @@ export function inUnit(value: Maybe, unit: string): string {
     case "seconds":
       return seconds(value);
     default:
-      return known(value) ? `${rateNumber(value)}${unit ? GAP + unit : ""}` : NONE;
+      if (!known(value) || unit === "") return count(value);
+      return `${rateNumber(value)}${GAP}${unit}`;
   }
 }

@@ -60,7 +60,7 @@ TEST(FleetPage, SaysWhatTheReportSays) {
   EXPECT_EQ(answer["jobs"][0]["job"], "ctr");
   EXPECT_EQ(answer["job"]["verdict"]["limit"], "workers");
   EXPECT_EQ(answer["first"]["severity"], "high");
-  for (const char* card : {"workers", "ranks", "events"})
+  for (const char* card : {"workers", "ranks", "course", "events"})
     EXPECT_FALSE(answer["cards"][card]["answer"].get<std::string>().empty()) << card;
   EXPECT_EQ(site.Answer(AskFleet("/api/fleet/1")).status, 200);
   for (const char* nothing : {"/api/fleet/2", "/api/fleet/x", "/api/fleet/", "/api/fleet/1/2"})

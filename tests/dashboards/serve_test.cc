@@ -299,6 +299,11 @@ TEST_F(ServedSite, SqlReadsAndDoesNothingElse) {
                             R"(FROM n) SELECT i FROM n","limit":10})"));
   EXPECT_EQ(many["rows"].size(), 10u);
   EXPECT_TRUE(many["truncated"].get<bool>());
+  const HttpResponse large = site_->Answer(
+      Post("/api/sql", R"({"sql":"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n )"
+                       R"(LIMIT 90) SELECT hex(zeroblob(50000)) FROM n"})"));
+  EXPECT_TRUE(json::parse(large.body)["truncated"].get<bool>());
+  EXPECT_LT(large.body.size(), 5u << 18);
 }
 
 TEST_F(ServedSite, ADatabaseThatIsGoneIsSaid) {
@@ -530,6 +535,9 @@ TEST_F(ServedSocket, LongQuestionsKeepNobodyWaiting) {
   Client first(server_->port());
   EXPECT_EQ(asking.front()->Receive("\r\n\r\n", 1).find(" 200 "), std::string::npos)
       << "the first question is still being answered";
+  const std::string given_up = asking.front()->Receive("}");
+  EXPECT_THAT(given_up, HasSubstr(" 503 "));
+  EXPECT_THAT(given_up, HasSubstr("stopped after 5 s"));
 }
 
 // Neither streams that nobody reads nor half requests keep an answer from another viewer. How fast

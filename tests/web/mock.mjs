@@ -8,6 +8,7 @@
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
+import { NO_FLEET, makeFleet } from "./fleet_runs.mjs";
 import {
   NO_IO_LATENCY,
   NO_IO_LAYOUT,
@@ -194,6 +195,15 @@ function sqlAnswer(sql) {
   };
 }
 
+// Job 2 is the newest; job 3 has the name of one that is no friend.
+function fleetAnswer(store, id) {
+  if (!store.size) return { status: 200, body: NO_FLEET };
+  if (id === 3) return { status: 200, body: makeFleet(2, "<img src=x onerror=hacked=1>") };
+  return id === 1 || id === 2
+    ? { status: 200, body: makeFleet(id) }
+    : fail(404, { what: "There is no such job.", where: "", fix: "The newest one is at /fleet." });
+}
+
 function answer(store, method, path, query, body) {
   if (path === "/api/store")
     return {
@@ -213,6 +223,8 @@ function answer(store, method, path, query, body) {
     };
   if (path === "/api/trends")
     return { status: 200, body: store.size ? makeTrends(IDS.plain) : { trends: [] } };
+  const job = /^\/api\/fleet(?:\/(\d+))?$/.exec(path);
+  if (job) return fleetAnswer(store, Number(job[1] ?? 2));
   if (path === "/api/sql") return sqlAnswer(body?.sql ?? "");
   if (path === "/api/comparisons") {
     return {
@@ -261,6 +273,7 @@ function answer(store, method, path, query, body) {
       ? { status: 200, body: makeStacksDiff(run.stacks[kind], other, kind) }
       : fail(400, { what: `there is no run ${other}`, where: "with", fix: "name another" });
   }
+  if (what === "questions") return { status: 200, body: { questions: run.report.questions ?? [] } };
   return run[what]
     ? { status: 200, body: run[what] }
     : fail(404, { what: "Nothing of that was recorded.", where: path, fix: "" });

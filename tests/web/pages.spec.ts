@@ -14,6 +14,7 @@ const VIEWS: { name: string; path: string }[] = [
   { name: "environment", path: `/run/${IDS.plain}/environment` },
   { name: "comparisons", path: "/compare" },
   { name: "comparison", path: "/compare/1" },
+  { name: "fleet", path: "/fleet" },
   { name: "SQL", path: "/sql?q=SELECT%201" },
 ];
 
@@ -60,6 +61,18 @@ test("an unknown run says so, and where the others are", async ({ page, site }) 
   }
 });
 
+test("a job leads to the others, and an unknown one says where the newest is", async ({
+  page,
+  site,
+}) => {
+  await show(page, `${site}/fleet`);
+  await page.getByRole("link", { name: "ctr before" }).click();
+  await expect(page).toHaveTitle("Job ctr before · headrace");
+  await show(page, `${site}/fleet/9`);
+  await expect(page.getByText("There is no such job.")).toBeVisible();
+  await expectAccessible(page);
+});
+
 test("an unknown address says so", async ({ page, site }) => {
   await show(page, `${site}/run/abc/nothing`);
   await expect(page.getByText("There is no page at this address.")).toBeVisible();
@@ -78,12 +91,15 @@ test("an empty database says which command fills it", async ({ page, emptySite }
   await expectAccessible(page);
   await show(page, `${emptySite}/compare`);
   await expect(page.getByText("headrace compare")).toBeVisible();
+  await show(page, `${emptySite}/fleet`);
+  await expect(page.getByText("holds no job")).toBeVisible();
+  await expectAccessible(page);
   await show(page, `${emptySite}/sql`);
   await expect(page.getByLabel("Query", { exact: true })).toBeVisible();
 });
 
 test("a server that does not answer is named", async ({ page, site }) => {
-  await page.route("**/api/runs/*/report", (route) => route.abort());
+  await page.route("**/api/runs/*/report?*", (route) => route.abort());
   await page.goto(`${site}/run/1`);
   await expect(page.getByText("The server does not answer.")).toBeVisible();
 });
@@ -92,13 +108,13 @@ test("an answer that is no JSON, or another shape, is an error in words", async 
   page,
   site,
 }) => {
-  await page.route("**/api/runs/*/report", (route) =>
+  await page.route("**/api/runs/*/report?*", (route) =>
     route.fulfill({ status: 200, body: "<html>" }),
   );
   await page.goto(`${site}/run/1`);
   await expect(page.getByText("The server's answer cannot be read.")).toBeVisible();
-  await page.unroute("**/api/runs/*/report");
-  await page.route("**/api/runs/*/report", (route) =>
+  await page.unroute("**/api/runs/*/report?*");
+  await page.route("**/api/runs/*/report?*", (route) =>
     route.fulfill({ status: 200, contentType: "application/json", body: "[]" }),
   );
   await page.goto(`${site}/run/1`);
@@ -114,6 +130,7 @@ test("names from outside are text, whatever they hold", async ({ page, site }) =
     `/run/${IDS.hostile}/sheet`,
     `/run/${IDS.hostile}/environment`,
     `/run/${IDS.hostile}/what-if`,
+    "/fleet/3",
   ]) {
     await show(page, site + path);
     await page.waitForTimeout(200);

@@ -176,6 +176,11 @@ export function makeRun(id, name, options = {}) {
           command: false,
         },
         {
+          label: "gpu",
+          text: "gpu0 ran kernels in 41.2 % of the time in which the trainer did not wait.",
+          command: false,
+        },
+        {
           label: "fix",
           text: "fetch threads 1 -> 2: +84 % [68, 89] predicted, +3.20 MiB memory",
           command: false,

@@ -39,6 +39,7 @@ Json FirstPageJson(const FirstPage& first) {
   return {{"badge", first.badge},
           {"severity", SeverityKey(first.severity)},
           {"verdict", first.verdict},
+          {"conditions", first.conditions},
           {"lines", std::move(lines)}};
 }
 
@@ -78,6 +79,23 @@ std::string EventsAnswer(const analysis::JobView& job) {
              : fmt::format("{} worker{} lost with splits.", lost, lost == 1 ? " was" : "s were");
 }
 
+// How many workers there were, and what is left: over time.
+Json CourseCard(const analysis::JobView& job, const analysis::JobFindings& f) {
+  Json card = {{"question", "How did the job go on?"}};
+  const auto known = [](const analysis::JobInterval& one) { return one.running_ns > 0; };
+  if (std::none_of(job.intervals.begin(), job.intervals.end(), known)) {
+    card["empty"] = "Unavailable: no dispatcher has kept the job's course.";
+    return card;
+  }
+  std::string text = fmt::format("On average {} workers served", FormatCount(f.workers));
+  if (const auto wanted = job.intervals.back().wanted)
+    text += fmt::format("; {} were wanted at last", *wanted);
+  card["answer"] = text + ".";
+  card["read"] = {"The number beside a name is the mean over the job.",
+                  "Wanted are as many as let no rank wait, within the limits that were set."};
+  return card;
+}
+
 Json CardsJson(const analysis::JobView& job, const analysis::JobFindings& f) {
   return {
       {"workers",
@@ -91,6 +109,7 @@ Json CardsJson(const analysis::JobView& job, const analysis::JobFindings& f) {
        {{"question", "How long do ranks wait?"},
         {"answer", RanksAnswer(f)},
         {"read", {"A bar is the time of one rank from its first batch on."}}}},
+      {"course", CourseCard(job, f)},
       {"events", {{"question", "What happened?"}, {"answer", EventsAnswer(job)}}}};
 }
 

@@ -1,4 +1,5 @@
-// Was the machine free: one small course for each resource, all over the same time.
+// Was the machine free, and other courses of many figures: a small chart for each, all over the same
+// time.
 import { moveCursor, spark } from "../charts/spark";
 import { Fitted, h } from "../element";
 import * as numbers from "../numbers";
@@ -54,11 +55,12 @@ export function machineCard(
   series: readonly Series[],
   text: CardText,
   signal: AbortSignal,
+  key = "machine",
 ): HTMLElement | null {
   const shown = series.filter((each) => each.v.some((v) => v !== null));
   if (shown.length === 0) return null;
   return card({
-    key: "machine",
+    key,
     text,
     chart: h(
       "div",

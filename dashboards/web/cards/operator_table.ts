@@ -6,7 +6,14 @@ import type { Split } from "../charts/states";
 import { fitted, h } from "../element";
 import * as numbers from "../numbers";
 import { timeline } from "../time";
-import type { Operator, OperatorCourse, Report, StageInPipeline, TimeSplit } from "../types";
+import type {
+  Figure,
+  Operator,
+  OperatorCourse,
+  Report,
+  StageInPipeline,
+  TimeSplit,
+} from "../types";
 import type { Table } from "./table";
 import { WindowedRows } from "./table";
 
@@ -149,22 +156,22 @@ export interface OperatorTable {
   choose(name: string): void;
   show(search: string): void;
   redraw(): void; // the range of time has changed
+  // Their course is there: of a long run it comes after all else.
+  showCourse(course: OperatorCourse): void;
   csv(): Table;
 }
 
 export interface OperatorTableOptions {
   report: Report;
   rows: readonly OperatorRow[];
-  course: OperatorCourse | null;
   chosen: string;
   onChoose(row: OperatorRow): void;
 }
 
 export function operatorTable(options: OperatorTableOptions): OperatorTable {
-  const { report, rows, course } = options;
-  const courses = new Map(
-    (course?.operators ?? []).map((each) => [`${each.stage} ${each.name}`, each.busy]),
-  );
+  const { report, rows } = options;
+  let course: OperatorCourse | null = null;
+  let courses = new Map<string, Figure[]>();
   let chosen = options.chosen;
   let key: Sort["key"] = "order";
   let search = "";
@@ -289,6 +296,11 @@ export function operatorTable(options: OperatorTableOptions): OperatorTable {
       arrange();
     },
     redraw: () => windowed.refresh(),
+    showCourse(found) {
+      course = found;
+      courses = new Map(found.operators.map((each) => [`${each.stage} ${each.name}`, each.busy]));
+      windowed.refresh();
+    },
     csv: () => ({
       columns: [
         { title: "stage" },

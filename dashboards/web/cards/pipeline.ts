@@ -81,6 +81,10 @@ function busiest(report: Report, stage: string): Operator[] {
     .slice(0, MOST_OPERATORS);
 }
 
+// A long name goes on in the next line, after a mark within it.
+const breakable = (name: string): Child[] =>
+  name.split(/(?<=[_.])/).flatMap((part, i) => (i === 0 ? [part] : [h("wbr"), part]));
+
 function stageElement(report: Report, stage: StageInPipeline): HTMLElement {
   const operators = busiest(report, stage.name);
   const threads = stage.threads === null ? "" : `×${numbers.count(stage.threads)}`;
@@ -106,7 +110,7 @@ function stageElement(report: Report, stage: StageInPipeline): HTMLElement {
         h(
           "span",
           null,
-          h("span", { title: each.operator }, each.operator),
+          h("span", { title: each.operator }, breakable(each.operator)),
           h("span", null, numbers.wholePercent(each.busy_ratio)),
         ),
       ),

@@ -13,17 +13,22 @@ export function rungName(resource: string): string {
   return resource.replace(/^stage /, "").replace(/ \((\d+) threads?\)$/, " ×$1");
 }
 
+// Memory is known, though it has no rate: how much of it is used.
+const isRoom = (rung: Rung) => rung.kind === "memory" && rung.note !== "";
+
 function rowOf(rung: Rung): LadderRow {
   return {
     name: rungName(rung.resource),
     short: rungName(rung.resource)
       .replace(/ ×\d+$/, "")
-      .replace("memory bandwidth", "mem. bw."),
+      .replace("memory bandwidth", "mem. bw.")
+      .replace(" (room, no rate)", ""),
     rate: rung.attainable_batches_per_second,
     low: rung.attainable_batches_per_second_low,
     high: rung.attainable_batches_per_second_high,
     limit: rung.binding !== "",
-    note: rung.attainable_batches_per_second_unavailable ?? "",
+    note: isRoom(rung) ? rung.note : (rung.attainable_batches_per_second_unavailable ?? ""),
+    known: isRoom(rung),
   };
 }
 

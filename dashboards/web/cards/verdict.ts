@@ -20,6 +20,12 @@ const LABELS: Record<string, string> = {
   unseen: "Not seen",
   cost: "Cost of recording",
   more: "More",
+  // Of a job.
+  job: "Job",
+  gain: "What that gains",
+  then: "What will limit it next",
+  lag: "Who lags",
+  lost: "What was lost",
 };
 
 // Intervals and remarks in brackets are set lighter, and "1 -> 2" stands on one line; the words stay
@@ -59,7 +65,7 @@ function columnsOf(answers: readonly Answer[]): Answer[][] {
     return found < 0 ? answers.length : found;
   };
   const fix = begins(["fix"]);
-  const after = Math.max(fix, begins(["next", "plan", "cost"]));
+  const after = Math.max(fix, begins(["next", "then", "plan", "cost"]));
   return [answers.slice(0, fix), answers.slice(fix, after), answers.slice(after)].filter(
     (column) => column.length > 0,
   );
@@ -158,34 +164,37 @@ function severity(page: FirstPage): string {
   return known ?? "none";
 }
 
-export function verdictCard(report: Report): HTMLElement {
-  const { page } = report;
-  if (!page) {
-    const recording = report.run.state === "recording";
-    return h(
-      "section",
-      { class: "card verdict", "aria-label": "Verdict" },
-      h("h1", null, recording ? "No verdict yet." : "This run has no verdict."),
-      h(
-        "p",
-        { class: "conditions" },
-        recording
-          ? "The run is being recorded. The first sentences come after about 20 steps."
-          : "Too little was recorded to say what limits it.",
-      ),
-    );
-  }
+// The first page of a run or of a job, as a terminal has it; `picture` stands below its verdict.
+export function firstPageCard(page: FirstPage, picture: Child): HTMLElement {
   return h(
     "section",
     { class: `card verdict severity-${severity(page)}`, "aria-label": "Verdict" },
     page.badge ? h("p", { class: `badge badge-${severity(page)}` }, page.badge) : null,
     h("h1", null, sentence(page.verdict)),
-    stepBars(report),
+    picture,
     page.conditions.map((text) => h("p", { class: "conditions" }, text)),
     h(
       "div",
       { class: "answers" },
       columnsOf(answersOf(page.lines)).map((column) => h("dl", null, column.map(answerElement))),
+    ),
+  );
+}
+
+export function verdictCard(report: Report): HTMLElement {
+  const { page } = report;
+  if (page) return firstPageCard(page, stepBars(report));
+  const recording = report.run.state === "recording";
+  return h(
+    "section",
+    { class: "card verdict", "aria-label": "Verdict" },
+    h("h1", null, recording ? "No verdict yet." : "This run has no verdict."),
+    h(
+      "p",
+      { class: "conditions" },
+      recording
+        ? "The run is being recorded. The first sentences come after about 20 steps."
+        : "Too little was recorded to say what limits it.",
     ),
   );
 }

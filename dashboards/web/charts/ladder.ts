@@ -12,6 +12,7 @@ export interface LadderRow {
   high?: number | null;
   limit: boolean;
   note: string; // why there is no rate
+  known?: boolean; // the note says what was measured instead
 }
 
 export interface LadderLines {
@@ -120,9 +121,8 @@ export function ladder(
     if (placed(row)) {
       for (const node of known(frame, row, y)) if (node) svg.append(node);
     } else {
-      const text = frame.narrow
-        ? "not measured"
-        : cut(row.note || "not measured", width - frame.left);
+      const why = frame.narrow && !row.known ? "not measured" : row.note || "not measured";
+      const text = cut(why, width - frame.left);
       svg.append(s("text", { x: frame.left + 6, y: y + 4, class: "dim" }, text));
     }
   });

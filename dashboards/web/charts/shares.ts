@@ -11,6 +11,7 @@ export interface Share {
 
 export interface ShareRow {
   name: string;
+  href: string; // the page of its own run
   note: string; // behind the bar
   strong: boolean; // to blame
   values: readonly (number | null)[]; // parallel to the shares, 0 to 1; null: not known
@@ -23,16 +24,13 @@ function draw(width: number, shares: readonly Share[], rows: readonly ShareRow[]
   const right = width < 480 ? 76 : 150;
   const full = Math.max(40, width - left - right);
   const picture = drawing(width, rows.length * ROW + 6, label);
+  picture.setAttribute("role", "group"); // its names are links
   rows.forEach((row, index) => {
     const y = index * ROW + 4;
     let x = left;
-    picture.append(
-      s(
-        "text",
-        { x: 0, y: y + 14, class: row.strong ? "strong accent" : "" },
-        cut(row.name, left),
-      ),
-    );
+    const tone = row.strong ? "strong accent" : "";
+    const name = s("text", { x: 0, y: y + 14, class: tone }, cut(row.name, left));
+    picture.append(s("a", { href: row.href }, name));
     row.values.forEach((value, part) => {
       const long = Math.max(0, Math.min(1, value ?? 0)) * full;
       if (long > 0)
@@ -45,9 +43,7 @@ function draw(width: number, shares: readonly Share[], rows: readonly ShareRow[]
         );
       x += long;
     });
-    picture.append(
-      s("text", { x: width, y: y + 14, class: "end dim" }, cut(row.note, right)),
-    );
+    picture.append(s("text", { x: width, y: y + 14, class: "end dim" }, cut(row.note, right)));
   });
   return picture;
 }

@@ -141,7 +141,7 @@ function losses(report: Report): Child {
 }
 
 export async function environment({ id, signal }: Context): Promise<Shown> {
-  const report = await get<Report>(`/api/runs/${id}/report`, signal);
+  const report = await get<Report>(`/api/runs/${id}/report?brief=1`, signal);
   const probes = report.probes ?? [];
   const question = "What could be measured here?";
   const text = report.cards?.environment ?? {

@@ -3,13 +3,15 @@
 import { get } from "../api";
 import { link } from "../address";
 import { card, emptyCard, plainCard } from "../cards/card";
-import { command } from "../cards/command";
+import { machineCard } from "../cards/machine";
+import { firstPageCard } from "../cards/verdict";
 import { shareBars, shareLegend } from "../charts/shares";
 import type { Share } from "../charts/shares";
 import type { Child } from "../element";
 import { h } from "../element";
 import * as numbers from "../numbers";
-import type { CardText } from "../types";
+import { timeline } from "../time";
+import type { CardText, Figure, FirstPage, Series } from "../types";
 import type { Context, Shown } from "./context";
 
 interface JobRow {
@@ -42,6 +44,14 @@ interface Worker {
   utilisation_ratio: number;
   straggler: boolean;
 }
+interface Interval {
+  start_ns: number;
+  duration_ns: number;
+  workers: Figure;
+  wanted_count: Figure;
+  lost_count: number;
+  left_rows_count: Figure;
+}
 interface Decision {
   at_ns: number;
   from: string | null;
@@ -58,7 +68,9 @@ interface Job {
   job_id: number;
   job: string;
   state: string;
+  duration_ns: number;
   verdict: { decided: boolean };
+  course: Interval[];
   ranks: Rank[];
   workers: Worker[];
   decisions: Decision[];
@@ -67,12 +79,7 @@ interface Job {
 interface FleetAnswer {
   jobs: JobRow[];
   job: Job | null;
-  first: {
-    badge: string;
-    severity: string;
-    verdict: string;
-    lines: { label: string; text: string; command: boolean }[];
-  } | null;
+  first: FirstPage | null;
   cards: Record<string, CardText>;
 }
 
@@ -89,22 +96,10 @@ const WAITS: readonly Share[] = [
 
 const at = (ns: number) => numbers.seconds(ns / 1e9);
 
-function firstCard(first: NonNullable<FleetAnswer["first"]>): HTMLElement {
-  const rows = first.lines
-    .filter((line) => !line.command)
-    .map((line) => h("div", null, h("dt", null, line.label), h("dd", null, line.text)));
-  return plainCard(
-    "What limits this job?",
-    first.verdict,
-    h("p", { class: `badge badge-${first.severity}` }, first.badge),
-    h("dl", { class: "pairs" }, rows),
-    first.lines.filter((line) => line.command).map((line) => command(line.text)),
-  );
-}
-
 function workersCard(job: Job, text: CardText): HTMLElement {
   const rows = job.workers.map((one) => ({
     name: `worker ${one.worker}`,
+    href: link("overview", one.run_id),
     note: numbers.rate(one.rows_per_second, "rows"),
     strong: one.straggler,
     values: [one.working_ratio, one.idle_ratio, one.no_room_ratio, one.absent_ratio],
@@ -146,6 +141,7 @@ function workersCard(job: Job, text: CardText): HTMLElement {
 function ranksCard(job: Job, text: CardText): HTMLElement {
   const rows = job.ranks.map((one) => ({
     name: `rank ${one.rank}`,
+    href: link("overview", one.run_id),
     note: numbers.rate(one.rows_per_second, "rows"),
     strong: one.slow,
     values: one.stall_ratio === null ? [null, null] : [one.stall_ratio, 1 - one.stall_ratio],
@@ -172,6 +168,25 @@ function ranksCard(job: Job, text: CardText): HTMLElement {
       ]),
     }),
   });
+}
+
+function courseCard(job: Job, text: CardText, signal: AbortSignal): HTMLElement | null {
+  if (text.empty) return emptyCard(text, "fleet-course");
+  const series = (key: string, title: string, unit: string, value: (one: Interval) => Figure) => ({
+    key,
+    title,
+    unit,
+    of: null,
+    t: job.course.map((one) => one.start_ns / 1e9),
+    d: job.course.map((one) => one.duration_ns / 1e9),
+    v: job.course.map(value),
+  });
+  const all: Series[] = [
+    series("workers", "Workers that serve", "", (one) => one.workers),
+    series("wanted", "Workers that are wanted", "", (one) => one.wanted_count),
+    series("left", "Rows left", "rows", (one) => one.left_rows_count),
+  ];
+  return machineCard(all, text, signal, "fleet-course");
 }
 
 function happened(job: Job, text: CardText): HTMLElement {
@@ -235,13 +250,14 @@ export async function fleet({ address, signal }: Context): Promise<Shown> {
       body: [h("h1", { class: "vh" }, "Fleet"), emptyCard(cards.none, "fleet")],
     };
   }
+  timeline.begin([0, job.duration_ns / 1e9]);
   return {
     title: `Job ${job.job} · headrace`,
     body: [
-      h("h1", { class: "vh" }, `Job ${job.job}`),
-      firstCard(first),
+      firstPageCard(first, null),
       job.workers.length > 0 ? workersCard(job, cards.workers) : null,
       job.ranks.length > 0 ? ranksCard(job, cards.ranks) : null,
+      courseCard(job, cards.course, signal),
       happened(job, cards.events),
       others(jobs, job.job_id),
     ],

@@ -15,7 +15,7 @@ export async function io({ id, signal }: Context): Promise<Shown> {
   const stripe = current().query.get("stripe");
   const wanted = stripe !== null && /^\d{1,9}$/.test(stripe) ? `?stripe=${stripe}` : "";
   const [report, layout, latency] = await Promise.all([
-    get<Report>(`${at}/report`, signal),
+    get<Report>(`${at}/report?brief=1`, signal),
     getOr<IoLayout | null>(`${at}/io_layout${wanted}`, null, signal),
     getOr<IoLatency | null>(`${at}/io_latency`, null, signal),
   ]);

@@ -39,12 +39,11 @@ function isBlocked(row: OperatorRow | null): boolean {
 interface Parts {
   report: Report;
   rows: OperatorRow[];
-  course: OperatorCourse | null;
   offCpu: OffCpu | null;
   stacks: StacksCard | null;
 }
 
-function operatorsCard(parts: Parts, text: CardText, signal: AbortSignal): HTMLElement {
+function operatorsCard(id: number, parts: Parts, text: CardText, signal: AbortSignal): HTMLElement {
   const { report, rows } = parts;
   const drawer = h("div", { class: "drawerbox" });
   const shown = (row: OperatorRow) => {
@@ -57,7 +56,6 @@ function operatorsCard(parts: Parts, text: CardText, signal: AbortSignal): HTMLE
   const table = operatorTable({
     report,
     rows,
-    course: parts.course,
     chosen: first?.operator.operator ?? "",
     onChoose(row) {
       replaceQuery({ op: row.operator.operator });
@@ -66,6 +64,12 @@ function operatorsCard(parts: Parts, text: CardText, signal: AbortSignal): HTMLE
     },
   });
   if (first) shown(first);
+  getOr<OperatorCourse | null>(`/api/runs/${id}/operators/course?px=120`, null, signal).then(
+    (course) => {
+      if (course) table.showCourse(course);
+    },
+    () => undefined, // another page is shown
+  );
   timeline.subscribe((rangeChanged) => {
     if (rangeChanged) table.redraw();
   }, signal);
@@ -88,18 +92,13 @@ function operatorsCard(parts: Parts, text: CardText, signal: AbortSignal): HTMLE
 
 export async function operators({ id, signal }: Context): Promise<Shown> {
   const at = `/api/runs/${id}`;
-  const [report, course, offCpu] = await Promise.all([
-    get<Report>(`${at}/report`, signal),
-    getOr<OperatorCourse | null>(`${at}/operators/course?px=120`, null, signal),
+  const [report, offCpu] = await Promise.all([
+    get<Report>(`${at}/report?brief=1`, signal),
     getOr<OffCpu | null>(`${at}/off_cpu`, null, signal),
   ]);
-  const last =
-    course && course.t.length > 0
-      ? course.t[course.t.length - 1] + course.d[course.d.length - 1]
-      : 0;
-  timeline.begin([0, Math.max(last, report.run.duration_seconds ?? 0) || 1]);
+  timeline.begin([0, report.run.duration_seconds || 1]);
   const rows = operatorRows(report);
-  const parts: Parts = { report, rows, course, offCpu, stacks: null };
+  const parts: Parts = { report, rows, offCpu, stacks: null };
   const cards = report.cards ?? {};
   const limits = limitsOf(report);
   if (report.verdict?.limit?.operator) limits.add(report.verdict.limit.operator);
@@ -123,7 +122,7 @@ export async function operators({ id, signal }: Context): Promise<Shown> {
             text: { ...text, empty: text.empty ?? none.empty },
             chart: null,
           })
-        : operatorsCard(parts, text, signal),
+        : operatorsCard(id, parts, text, signal),
       parts.stacks?.element ??
         (cards.stacks
           ? card({ key: "stacks", text: cards.stacks, chart: null })

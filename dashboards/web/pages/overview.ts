@@ -55,7 +55,7 @@ function withPhases(course: Course | null, report: Report): Course | null {
 async function evidence(id: number, signal: AbortSignal): Promise<Evidence> {
   const at = `/api/runs/${id}`;
   const [report, course, histograms, resources] = await Promise.all([
-    get<Report>(`${at}/report`, signal),
+    get<Report>(`${at}/report?brief=1`, signal),
     getOr<Course | null>(coursePath(id), null, signal),
     getOr<Histograms | null>(`${at}/histograms`, null, signal),
     getOr<Resources | null>(`${at}/resources?px=200`, null, signal),

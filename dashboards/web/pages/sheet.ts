@@ -21,7 +21,7 @@ function limitCard(text: CardText): HTMLElement {
 export async function sheet({ id, signal }: Context): Promise<Shown> {
   const at = `/api/runs/${id}`;
   const [report, found] = await Promise.all([
-    get<Report>(`${at}/report`, signal),
+    get<Report>(`${at}/report?brief=1`, signal),
     get<RunCharacterization>(`${at}/characterization`, signal),
   ]);
   const parts = found.parts ?? [];

@@ -7,7 +7,7 @@ import type { Table } from "../cards/table";
 import { csvText, save } from "../download";
 import { h } from "../element";
 import * as numbers from "../numbers";
-import type { Report, SqlResult, Store } from "../types";
+import type { SqlResult, Store } from "../types";
 import type { Context, Shown } from "./context";
 
 const LIMIT = 1000;
@@ -20,9 +20,8 @@ type Question = { title: string; sql: string };
 async function savedQuestions(signal: AbortSignal): Promise<Question[]> {
   const store = await get<Store>("/api/store", signal);
   if (store.latest === null || store.latest === undefined) return [];
-  const none = { questions: [] } as unknown as Report;
-  const report = await getOr<Report>(`/api/runs/${store.latest}/report`, none, signal);
-  return report.questions ?? [];
+  const path = `/api/runs/${store.latest}/questions`;
+  return (await getOr<{ questions: Question[] }>(path, { questions: [] }, signal)).questions;
 }
 
 function tableOf(result: SqlResult): Table {

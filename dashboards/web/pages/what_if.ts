@@ -236,7 +236,7 @@ function simulator(id: number, settings: Setting[], signal: AbortSignal): Child 
 }
 
 export async function whatIf({ id, signal }: Context): Promise<Shown> {
-  const report = await get<Report>(`/api/runs/${id}/report`, signal);
+  const report = await get<Report>(`/api/runs/${id}/report?brief=1`, signal);
   const question = "What would other settings do?";
   const heading = h("h1", { class: "vh" }, `What if: ${report.run.name || `run ${id}`}`);
   const shown = (body: Child): Shown => ({
