@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "collectors/store/store.h"
@@ -154,6 +155,51 @@ inline int64_t StoreRun(collectors::RunStore& store, const analysis::RunView& ru
   store.SetProbe(id, "hardware counters", "unavailable", "this machine exposes no PMU",
                  "bare metal");
   if (finished) store.FinishRun(id, collectors::RunState::kComplete);
+  return id;
+}
+
+// What a probe would have measured of the run's threads, of one that is seen from outside.
+inline collectors::MeasurementBatch MeasuredOf(const analysis::RunView& run) {
+  collectors::MeasurementBatch batch;
+  for (const std::string& metric : run.metrics)
+    batch.metrics.push_back({metric, "ns", "counter", "ebpf", "", ""});
+  for (const analysis::ProcessRow& process : run.processes) {
+    collectors::ProcessRow row;
+    row.id = process.process_id;
+    row.pid = process.pid;
+    row.parent_pid = process.parent_pid;
+    row.name = process.process;
+    row.command = process.command;
+    row.role = process.role;
+    batch.processes.push_back(row);
+  }
+  std::map<std::string, int64_t> ids;
+  for (const analysis::CourseRow& row : run.course) {
+    const std::string key = row.metric + '\n' + std::to_string(row.process_id) + '\n' + row.thread +
+                            '\n' + row.subject + '\n' + row.cause;
+    const auto [found, is_new] = ids.emplace(key, static_cast<int64_t>(ids.size()));
+    if (is_new) {
+      batch.definitions.push_back({found->second, row.metric, "ebpf", std::nullopt, row.process_id,
+                                   row.thread, row.subject, row.cause, std::nullopt});
+      batch.totals.push_back({found->second, 0, 0, 0, 0, 0, std::nullopt});
+    }
+    batch.totals[static_cast<size_t>(found->second)].last += row.value;
+    batch.intervals.push_back(
+        {found->second, row.slice * run.course_slice_ns, run.course_slice_ns, row.value});
+  }
+  return batch;
+}
+
+// Adds a run that is seen from outside, finished. Returns its id.
+inline int64_t StoreOutsideRun(collectors::RunStore& store, const analysis::RunView& run,
+                               const std::string& name) {
+  collectors::RunInfo info = InfoOf(run, name);
+  info.command = "python train.py";
+  const int64_t id = store.BeginRun(info);
+  collectors::IntervalSample whole;
+  whole.duration_ns = run.run.duration_ns;
+  store.Append(id, {whole}, MeasuredOf(run));
+  store.FinishRun(id, collectors::RunState::kComplete);
   return id;
 }
 

@@ -1,10 +1,12 @@
 // The pages of the program itself: `headrace serve` over databases that this program recorded
 // (stores.py). What the sentences say is compared with what the commands print.
 import { expect } from "@playwright/test";
+import type { Page } from "@playwright/test";
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdtempSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { measurePace } from "./pace.mjs";
 import {
   expectAccessible,
   expectNoOverflow,
@@ -21,23 +23,85 @@ const missing = !headrace || !stores || !existsSync(join(stores, "recorded.db"))
 
 const skipped = "HEADRACE and HEADRACE_WEB_STORES are not set: scripts/test_web.sh sets them";
 
-// Starts the server over a database; ends it after `use`.
-async function serving(
-  database: string,
-  use: (address: string) => Promise<void>,
-  ...more: string[]
-) {
-  const child = spawn(headrace, ["serve", "--db", database, "--port", "0", ...more], {
+interface Server {
+  address: string; // as it was printed
+  root: string; // without the page and the token
+  end(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
+}
+
+async function begin(database: string, ...more: string[]): Promise<Server> {
+  const child = spawn(headrace, ["serve", "--db", database, ...more], {
     stdio: ["ignore", "pipe", "ignore"],
   });
+  const ended = new Promise<void>((done) => child.once("exit", () => done()));
+  const address = await new Promise<string>((resolve, reject) => {
+    child.stdout.once("data", (text: Buffer) => resolve(text.toString().trim().split("\n")[0]));
+    child.once("exit", (code) => reject(new Error(`headrace serve ended with ${code}`)));
+  });
+  return {
+    address,
+    root: new URL(address).origin,
+    end(signal) {
+      child.kill(signal);
+      return ended;
+    },
+  };
+}
+
+// Starts the server over a database; ends it after `use`.
+async function serving(database: string, use: (address: string) => Promise<void>) {
+  const server = await begin(database, "--port", "0");
   try {
-    const address = await new Promise<string>((resolve, reject) => {
-      child.stdout.once("data", (text: Buffer) => resolve(text.toString().trim().split("\n")[0]));
-      child.once("exit", (code) => reject(new Error(`headrace serve ended with ${code}`)));
-    });
-    await use(more.length > 0 ? address : address.replace(/\/run\/.*$/, "").replace(/\/$/, ""));
+    await use(server.root);
   } finally {
-    child.kill("SIGTERM");
+    await server.end("SIGTERM");
+  }
+}
+
+// Records a run of `seconds` while `use` looks at it.
+async function recording(seconds: number, use: (database: string) => Promise<void>) {
+  const database = join(mkdtempSync(join(tmpdir(), "headrace-web-")), "live.db");
+  const pipeline = join(stores, "table/pipeline.toml");
+  const child = spawn(
+    headrace,
+    ["run", pipeline, "--db", database, "--duration", `${seconds}s`, "--quiet"],
+    { stdio: "ignore", cwd: stores },
+  );
+  const ended = new Promise<void>((done) => child.once("exit", () => done()));
+  try {
+    await expect.poll(() => existsSync(database), { timeout: 20_000 }).toBe(true);
+    await use(database);
+  } finally {
+    child.kill("SIGINT");
+    await ended;
+  }
+}
+
+// A run is listed as soon as its recorder has begun.
+async function listed(page: Page, address: string) {
+  const runs = async () =>
+    ((await (await page.request.get(`${address}/api/runs`)).json()).runs ?? []).length;
+  await expect.poll(runs, { timeout: 20_000 }).toBeGreaterThan(0);
+}
+
+const FORMS = [
+  [1280, "light"],
+  [1280, "dark"],
+  [390, "light"],
+  [390, "dark"],
+] as const;
+
+// What every page must be, in each size and scheme.
+async function expectSound(page: Page, address: string) {
+  for (const [width, scheme] of FORMS) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.emulateMedia({ colorScheme: scheme });
+    await show(page, address);
+    await expect(page.getByText("could not be drawn")).toHaveCount(0);
+    await expect(page.getByText("This page cannot be shown.")).toHaveCount(0);
+    await expectNoOverflow(page);
+    await expectAccessible(page);
+    expect(await nodes(page)).toBeLessThanOrEqual(3000);
   }
 }
 
@@ -54,29 +118,30 @@ test.describe("the program's own server", () => {
     ["blind.db", [1]],
     ["long.db", [1]],
   ] as const) {
-    test(`${name}: every page is drawn, is accessible and fits 1280 and 390 pixels`, async ({
-      page,
-    }) => {
-      test.setTimeout(240_000);
+    test(`${name}: every page is drawn, is accessible and fits`, async ({ page }) => {
+      test.setTimeout(600_000);
       await serving(join(stores, name), async (address) => {
-        for (const path of ["/", "/compare", "/sql", ...ids.flatMap(runPages)]) {
-          for (const [width, scheme] of [
-            [1280, "light"],
-            [390, "dark"],
-          ] as const) {
-            await page.setViewportSize({ width, height: 900 });
-            await page.emulateMedia({ colorScheme: scheme });
-            await show(page, address + path);
-            await expect(page.getByText("could not be drawn")).toHaveCount(0);
-            await expect(page.getByText("This page cannot be shown.")).toHaveCount(0);
-            await expectNoOverflow(page);
-            await expectAccessible(page);
-            expect(await nodes(page)).toBeLessThanOrEqual(3000);
-          }
-        }
+        for (const path of ["/", "/compare", "/sql", ...ids.flatMap(runPages)])
+          await expectSound(page, address + path);
       });
     });
   }
+
+  test("fleet.db: the page of a job says what the command says", async ({ page }) => {
+    test.setTimeout(120_000);
+    const database = join(stores, "fleet.db");
+    await serving(database, async (address) => {
+      await expectSound(page, `${address}/fleet`);
+      const answer = await (await page.request.get(`${address}/api/fleet`)).json();
+      const said = execFileSync(headrace, ["report", "--fleet", database], { encoding: "utf8" });
+      const words = (text: string) => text.replace(/\s+/g, " ");
+      for (const text of [answer.first.badge, answer.first.verdict]) {
+        expect(words(said)).toContain(words(text));
+        await expect(page.locator("main").getByText(text, { exact: true })).toBeVisible();
+      }
+      for (const id of [1, 2]) await expectSound(page, `${address}/run/${id}`);
+    });
+  });
 
   test("an empty database is a page with the command that fills it", async ({ page }) => {
     await serving(join(stores, "empty.db"), async (address) => {
@@ -88,23 +153,43 @@ test.describe("the program's own server", () => {
     });
   });
 
-  test("the first page says what the command says", async ({ page }) => {
-    await serving(join(stores, "recorded.db"), async (address) => {
-      const said = JSON.parse(
-        execFileSync(headrace, ["report", "1", "--db", join(stores, "recorded.db"), "--json"], {
-          encoding: "utf8",
-        }),
-      );
-      await show(page, `${address}/run/1`);
-      await expect(page.locator("h1")).toHaveText(said.page.verdict);
-      await expect(page.locator(".badge").first()).toHaveText(said.page.badge);
-      for (const line of said.page.lines.filter((each: { command: boolean }) => !each.command)) {
-        await expect(
-          page.locator(".answers").getByText(line.text, { exact: true }).first(),
-        ).toBeVisible();
-      }
+  // Byte for byte: what a reader of the page sees, `report` and `top`. tests/dashboards/same_words_test.cc
+  // compares what they are made of for every kind of verdict.
+  for (const name of ["recorded.db", "blind.db"]) {
+    test(`${name}: the first page says what the commands say`, async ({ page }) => {
+      test.setTimeout(300_000);
+      const database = join(stores, name);
+      // By its name, which commands on the page repeat.
+      const env = { ...process.env, PATH: `${dirname(headrace)}:${process.env.PATH}` };
+      const asked = (...words: string[]) =>
+        JSON.parse(
+          execFileSync("headrace", [...words, "--db", database, "--json"], {
+            encoding: "utf8",
+            env,
+          }),
+        );
+      await serving(database, async (address) => {
+        const { runs } = await (await page.request.get(`${address}/api/runs`)).json();
+        for (const { id } of runs) {
+          const said = asked("report", String(id)).page;
+          const top = asked("top", String(id), "--once").verdict;
+          await show(page, `${address}/run/${id}`);
+          const seen = await page.evaluate(() => ({
+            badge: document.querySelector(".badge")?.textContent,
+            verdict: document.querySelector("h1")?.textContent,
+            lines: [...document.querySelectorAll(".answers p, .answers code")].map(
+              (each) => each.textContent,
+            ),
+          }));
+          const lines = said.lines.map((each: { text: string }) => each.text);
+          expect(seen, `run ${id}`).toEqual({ badge: said.badge, verdict: said.verdict, lines });
+          expect(top.badge).toBe(said.badge);
+          expect(top.verdict).toBe(said.verdict);
+          expect(top.lines.map((each: { text: string }) => each.text)).toEqual(lines);
+        }
+      });
     });
-  });
+  }
 
   test("a zoom asks the server for more windows and stays after a reload", async ({ page }) => {
     await serving(join(stores, "long.db"), async (address) => {
@@ -121,17 +206,14 @@ test.describe("the program's own server", () => {
     });
   });
 
-  test("a day of recording is painted within a second of its data", async ({ page }) => {
+  // The figures are printed and stand in docs/measurements.md; here only what no machine may exceed.
+  test("a day of a thousand operators is painted at once and answers at once", async ({ page }) => {
+    test.setTimeout(600_000);
     await serving(join(stores, "long.db"), async (address) => {
-      await show(page, `${address}/run/1`);
-      const paint = await page.evaluate(
-        () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Infinity,
-      );
-      test.info().annotations.push({
-        type: "first contentful paint",
-        description: `${paint.toFixed(0)} ms`,
-      });
-      expect(paint).toBeLessThan(10_000);
+      for (const { what, kind, ms } of await measurePace(page, address, 1)) {
+        console.log(`${kind} ${ms.toFixed(0)} ms: ${what}`);
+        expect(ms, what).toBeLessThan(kind === "input" ? 2_000 : 10_000);
+      }
     });
   });
 
@@ -161,32 +243,10 @@ test.describe("the program's own server", () => {
   });
 
   test("a run is watched while it is recorded", async ({ page }) => {
-    test.setTimeout(120_000);
-    const folder = mkdtempSync(join(tmpdir(), "headrace-web-"));
-    const database = join(folder, "live.db");
-    const child = spawn(
-      headrace,
-      [
-        "run",
-        join(stores, "table/pipeline.toml"),
-        "--db",
-        database,
-        "--duration",
-        "25s",
-        "--quiet",
-      ],
-      { stdio: "ignore", cwd: stores },
-    );
-    try {
-      await expect.poll(() => existsSync(database), { timeout: 20_000 }).toBe(true);
-      await serving(database, async (address) => {
-        await expect
-          .poll(
-            async () =>
-              ((await (await page.request.get(`${address}/api/runs`)).json()).runs ?? []).length,
-            { timeout: 20_000 },
-          )
-          .toBeGreaterThan(0);
+    test.setTimeout(180_000);
+    await recording(40, (database) =>
+      serving(database, async (address) => {
+        await listed(page, address);
         await show(page, `${address}/run/1`);
         await expect(page.locator(".state")).toHaveText("recording");
         await expect(page.locator("svg.lanes")).toBeVisible({ timeout: 30_000 });
@@ -199,33 +259,72 @@ test.describe("the program's own server", () => {
           );
         const before = await last();
         await expect.poll(last, { timeout: 30_000 }).toBeGreaterThan(before);
-        await expect(page.locator(".state")).toBeHidden({ timeout: 60_000 });
-      });
-    } finally {
-      child.kill("SIGINT");
-    }
+        for (const path of ["", "/operators", "/environment"])
+          await expectSound(page, `${address}/run/1${path}`);
+        await show(page, `${address}/run/1`);
+        await expect(page.locator(".state")).toBeHidden({ timeout: 90_000 });
+      }),
+    );
+  });
+
+  test("a server that dies and comes again leaves no gap in a run that is watched", async ({
+    page,
+  }) => {
+    test.setTimeout(180_000);
+    await recording(40, async (database) => {
+      const first = await begin(database, "--port", "0");
+      await listed(page, first.root);
+      await show(page, `${first.root}/run/1`);
+      await expect(page.locator("svg.lanes")).toBeVisible({ timeout: 30_000 });
+      await first.end("SIGKILL");
+      await expect(page.locator(".state")).toHaveText("connection lost, trying again");
+      await page.waitForTimeout(4000);
+      const second = await begin(database, "--port", new URL(first.root).port);
+      try {
+        await expect(page.locator(".state")).toHaveText("recording");
+        const [download] = await Promise.all([
+          page.waitForEvent("download"),
+          page.getByRole("button", { name: /^CSV.*happen/ }).click(),
+        ]);
+        const rows = readFileSync(await download.path(), "utf8")
+          .trim()
+          .split("\r\n")
+          .slice(1);
+        const times = rows.map((row) => row.split(",").slice(0, 2).map(Number));
+        expect(times.length).toBeGreaterThan(10);
+        // It was away for four seconds; a window that was recorded then has a tenth to some tenths.
+        for (let i = 1; i < times.length; i++)
+          expect(times[i][0] - times[i - 1][0] - times[i - 1][1]).toBeLessThan(1);
+      } finally {
+        await second.end("SIGTERM");
+      }
+    });
   });
 
   test("others need the token, which does not stay in the address", async ({ page, browser }) => {
     test.skip(!outerAddress, "this machine has no address but its own");
-    await serving(
+    const { address, end } = await begin(
       join(stores, "recorded.db"),
-      async (address) => {
-        expect(address).toContain("#token=");
-        const stranger = await browser.newPage();
-        await stranger.goto(address.replace(/#.*/, ""));
-        await expect(stranger.getByText("this server wants a token")).toBeVisible();
-        await stranger.close();
-        await show(page, address);
-        expect(page.url()).not.toContain("token");
-        await expect(page.getByRole("link", { name: "demo" })).toBeVisible();
-        await page.reload();
-        await settled(page);
-        await expect(page.getByRole("link", { name: "demo" })).toBeVisible();
-      },
+      "--port",
+      "0",
       "--host",
       String(outerAddress),
     );
+    try {
+      expect(address).toContain("#token=");
+      const stranger = await browser.newPage();
+      await stranger.goto(address.replace(/#.*/, ""));
+      await expect(stranger.getByText("this server wants a token")).toBeVisible();
+      await stranger.close();
+      await show(page, address);
+      expect(page.url()).not.toContain("token");
+      await expect(page.getByRole("link", { name: "demo" })).toBeVisible();
+      await page.reload();
+      await settled(page);
+      await expect(page.getByRole("link", { name: "demo" })).toBeVisible();
+    } finally {
+      await end("SIGTERM");
+    }
   });
 
   test("comparisons: the list and one of them", async ({ page }) => {

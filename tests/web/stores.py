@@ -6,18 +6,20 @@ usage: stores.py HEADRACE FOLDER
   recorded.db  run 1: `headrace demo`; run 2: the same pipeline without probes; a comparison of two pairs of runs
   empty.db     a database without a run
   blind.db     run 1 of recorded.db, of which every probe is unavailable and nothing of theirs is left
-  long.db      run 1 of recorded.db, its middle repeated until it lasts a day
+  long.db      run 1 of recorded.db, its middle repeated until it lasts a day, with a thousand operators (day.py)
+  fleet.db     a job of the preprocessing service
 """
+import os
 import pathlib
 import shutil
 import sqlite3
 import subprocess
 import sys
 
+from day import make_day
+
 headrace, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 folder.mkdir(parents=True, exist_ok=True)
-DAY_NS = 24 * 3600 * 10**9
-MOST_COPIES = 600  # of the middle; with longer windows they make a day
 
 
 def call(*arguments):
@@ -31,10 +33,6 @@ def copy(name):
     connection = sqlite3.connect(folder / name)
     connection.execute("PRAGMA foreign_keys = OFF")
     return connection
-
-
-def columns(connection, table):
-    return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
 
 
 def tables(connection):
@@ -52,33 +50,20 @@ def make_blind():
 
 
 def make_long():
-    """Windows of a second half way into the run are written again and again, stretched so that they fill a day."""
     connection = copy("long.db")
     connection.execute("DELETE FROM runs WHERE run_id <> 1")
-    lasted = connection.execute("SELECT duration_ns FROM runs WHERE run_id = 1").fetchone()[0]
-    first, last = lasted // 4, lasted // 2
-    scale = DAY_NS / (MOST_COPIES * (last - first))
-    for table in tables(connection):
-        names = columns(connection, table)
-        if "start_ns" not in names or "run_id" not in names or table == "detail_ranges":
-            continue
-        rows = connection.execute(f"SELECT {', '.join(names)} FROM {table} WHERE run_id = 1 AND start_ns >= ? AND start_ns < ?", (first, last)).fetchall()
-        connection.execute(f"DELETE FROM {table} WHERE run_id = 1")
-        at = names.index("start_ns")
-        stretched = [i for i, name in enumerate(names) if name.endswith("_ns") and name != "start_ns" and name != "step_ns"]
-        made = []
-        for number in range(MOST_COPIES):
-            for row in rows:
-                cells = list(row)
-                for i in stretched:
-                    if isinstance(cells[i], (int, float)):
-                        cells[i] = int(cells[i] * scale)
-                cells[at] = int((row[at] - first + number * (last - first)) * scale)
-                made.append(cells)
-        connection.executemany(f"INSERT OR IGNORE INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})", made)
-    connection.execute("UPDATE runs SET duration_ns = ?, name = 'a day' WHERE run_id = 1", (DAY_NS,))
-    connection.commit()
-    connection.execute("VACUUM")
+    make_day(connection)
+
+
+def make_fleet():
+    job = f"web-{os.getpid()}"
+    call("generate", "rm3", "-o", "rm3", "--rows", "2000", "--features", "0.02", "--stripe-rows", "256")
+    up = ["service", "up", "rm3/pipeline.toml", "--job", job, "--ranks", "2", "--workers", "2", "--set", "pipeline.batch_rows=50"]
+    rank = ["consume", f"service:{job}", "--step-time", "320ms", "--rank"]
+    started = [subprocess.Popen([headrace, *words], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+               for words in ([*up, "--fleet", "fleet.db"], [*rank, "0/2"], [*rank, "1/2"])]
+    if any(one.wait(timeout=300) for one in started):
+        sys.exit("stores: a job of the preprocessing service failed")
 
 
 call("demo", "--folder", "table", "--db", "recorded.db", "--duration", "6s")
@@ -91,4 +76,5 @@ runs = sqlite3.connect(folder / "empty.db").execute("SELECT run_id FROM runs").f
 call("runs", "rm", *[str(row[0]) for row in runs], "--db", "empty.db")
 make_blind()
 make_long()
+make_fleet()
 print(folder)
