@@ -212,7 +212,7 @@ test.describe("the program's own server", () => {
     await serving(join(stores, "long.db"), async (address) => {
       for (const { what, kind, ms } of await measurePace(page, address, 1)) {
         console.log(`${kind} ${ms.toFixed(0)} ms: ${what}`);
-        expect(ms, what).toBeLessThan(kind === "input" ? 2_000 : 10_000);
+        expect(ms, what).toBeLessThan(kind === "input" ? 10_000 : 120_000);
       }
     });
   });
