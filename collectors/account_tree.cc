@@ -13,7 +13,7 @@
 namespace headrace::collectors {
 namespace {
 
-constexpr size_t kMostRanks = 1024;
+constexpr size_t kMostRanks = 1024, kMostWorkers = 1024;
 
 template <typename T>
 T* FindId(std::vector<T>* samples, int64_t id) {
@@ -130,6 +130,27 @@ void AccountTree::AddRank(int64_t pid, const StepSample& steps) {
   rank.begun = true;
 }
 
+void AccountTree::AddWorker(int64_t pid, const IntervalSample& own) {
+  // What leaves the last operator is a batch; the trainer's process has the queue's account.
+  int64_t made = 0, last = -1;
+  for (const OperatorSample& op : own.operators) {
+    if (op.completions <= 0 || op.position < last) continue;
+    made = op.completions;
+    last = op.position;
+  }
+  if (own.steps.steps > 0 || (made <= 0 && workers_.count(pid) == 0)) return;
+  if (workers_.size() >= kMostWorkers && workers_.count(pid) == 0) return;
+  WorkerSums& worker = workers_[pid];
+  if (worker.begun) {
+    worker.batches += made;
+    for (const OperatorSample& op : own.operators) {
+      worker.work_ns += std::max(int64_t{0}, op.busy_ns - op.runnable_ns.value_or(0));
+      worker.wait_ns += op.wait_in_ns + op.wait_out_ns;
+    }
+  }
+  worker.begun = true;
+}
+
 void AccountTree::Drop(int64_t pid) {
   const auto it = samplers_.find(pid);
   if (it == samplers_.end()) return;
@@ -186,6 +207,7 @@ IntervalSample AccountTree::Take(const std::function<bool(int64_t pid)>& alive,
       const IntervalSample sample = sampler.Take(lives, own);
       Merge(pid, sample, &all);
       AddRank(pid, sample.steps);
+      AddWorker(pid, sample);
     } catch (const Error& error) {
       refused_[pid] = error.what();
       ended.push_back(pid);

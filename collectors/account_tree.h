@@ -36,6 +36,15 @@ struct RankSteps {
   int64_t steps = 0, wait_ns = 0, compute_ns = 0;
 };
 
+// What one process made for another one that takes batches, and its work for it. Its first ones are
+// left out as well: they filled the queue.
+struct WorkerSums {
+  bool begun = false;
+  int64_t batches = 0;
+  int64_t work_ns = 0;  // c + b of its operators
+  int64_t wait_ns = 0;  // w of them
+};
+
 class AccountTree {
  public:
   // `use_clock`: false leaves out the accounts' thread CPU clock (level 1).
@@ -76,6 +85,8 @@ class AccountTree {
   const Moment& moment() const { return moment_; }
   // By pid, since the run began; of the first kMostRanks processes that took batches.
   const std::map<int64_t, RankSteps>& ranks() const { return ranks_; }
+  // By pid; of the first kMostWorkers processes that make batches and take none.
+  const std::map<int64_t, WorkerSums>& workers() const { return workers_; }
   Sampler::Losses losses() const;
   std::vector<probes::AccountedProcess> Accounted() const;
 
@@ -90,6 +101,7 @@ class AccountTree {
   };
   void Merge(int64_t pid, const IntervalSample& own, IntervalSample* all);
   void AddRank(int64_t pid, const StepSample& steps);
+  void AddWorker(int64_t pid, const IntervalSample& own);
   void Drop(int64_t pid);
   int64_t Number(std::map<std::string, int64_t>* numbers, const std::string& name) const;
 
@@ -110,6 +122,7 @@ class AccountTree {
   Sampler::Losses ended_losses_;
   Moment moment_;
   std::map<int64_t, RankSteps> ranks_;
+  std::map<int64_t, WorkerSums> workers_;
   bool ever_attached_ = false, schedstat_readable_ = false;
 };
 

@@ -451,7 +451,7 @@ class RecorderLoop {
     add("process_read_call_bytes", tree_.read_call_bytes());
     ReadHostCores();
     add("collector_ticks_late_count", late_ticks_);
-    ReadRanks();
+    ReadRanksAndWorkers();
     cost_.Read(result_.database, &sink_);
     sink_.EndRead();
     if (last_ns_ >= peers_next_ns_) ReadPeers();
@@ -459,17 +459,23 @@ class RecorderLoop {
     parts_.End("processes");
   }
 
-  void ReadRanks() {
+  // What is known of single processes of the job.
+  void ReadRanksAndWorkers() {
+    const auto add = [&](int64_t pid, const char* metric, int64_t value) {
+      probes::Measurement figure = Figure(metric, static_cast<double>(value));
+      figure.labels.pid = pid;
+      figure.course = false;
+      sink_.Add(figure);
+    };
     for (const auto& [pid, rank] : accounts_.ranks()) {
-      const auto add = [&, pid = pid](const char* metric, int64_t value) {
-        probes::Measurement figure = Figure(metric, static_cast<double>(value));
-        figure.labels.pid = pid;
-        figure.course = false;
-        sink_.Add(figure);
-      };
-      add("rank_steps_count", rank.steps);
-      add("rank_wait_ns", rank.wait_ns);
-      add("rank_compute_ns", rank.compute_ns);
+      add(pid, "rank_steps_count", rank.steps);
+      add(pid, "rank_wait_ns", rank.wait_ns);
+      add(pid, "rank_compute_ns", rank.compute_ns);
+    }
+    for (const auto& [pid, worker] : accounts_.workers()) {
+      add(pid, "worker_batches_count", worker.batches);
+      add(pid, "worker_work_ns", worker.work_ns);
+      add(pid, "worker_wait_ns", worker.wait_ns);
     }
   }
 

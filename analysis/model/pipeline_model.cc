@@ -140,6 +140,7 @@ PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
   ShareCounted();
   ReadCores();
   ReadSpread();
+  ReadUneven();
 }
 
 void PipelineModel::ReadShape() {
@@ -238,6 +239,19 @@ void PipelineModel::ReadOrder() {
   }
   if (ordered_) {
     current_.order_window = static_cast<int>(std::clamp<int64_t>(window, 0, kMaxWindow));
+  }
+}
+
+void PipelineModel::ReadUneven() {
+  if (!ordered_ || consumers_ > 1) return;
+  const std::vector<LoaderWorker> workers = LoaderWorkers(*run_);
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    if (stages_[s].on_consumer || stages_[s].parallelism < 2) continue;
+    const auto count = static_cast<size_t>(stages_[s].parallelism);
+    if (const auto uneven = FindUnevenWorkers(workers, count, stages_[s].cv)) {
+      uneven_ = {s, *uneven};
+      return;
+    }
   }
 }
 

@@ -24,6 +24,7 @@
 #include "analysis/run/cpu_quota.h"
 #include "analysis/run/phases.h"
 #include "analysis/run/run_view.h"
+#include "analysis/run/uneven_workers.h"
 
 namespace headrace::analysis {
 
@@ -102,6 +103,8 @@ struct Demands {
   // while others are there, for as much of it as those who make batches had nothing to do.
   // order_wait_most_s: all of that wait.
   double order_wait_s = 0, order_wait_most_s = 0;
+  // How much of the recorded difference between workers is there: 1 all of it, 0 none.
+  double unevenness = 1;
   // How far other programs yield cores to more threads: 1 as a scheduler that is fair to threads
   // makes them, 0 not. Empty: OthersYield.
   std::optional<double> others_yield;
@@ -211,6 +214,12 @@ class PipelineModel {
   // another one may wait (0: no bound set). Both come from the pipeline file and the command line.
   bool ordered() const { return ordered_; }
   int order_window() const { return current_.order_window; }
+  // Workers with unequal work whose batches are taken in turn, and the index of their stage.
+  struct Uneven {
+    size_t stage = 0;
+    UnevenWorkers workers;
+  };
+  const std::optional<Uneven>& uneven() const { return uneven_; }
   // The share of its threads' rate that a stage keeps although its queue is ordered, if all else is
   // fast. Found by simulating the stage alone; results are remembered. 1 for stages that lose
   // nothing.
@@ -250,6 +259,7 @@ class PipelineModel {
   void ReadTree();
   void ReadAhead();
   void ReadOrder();
+  void ReadUneven();
   void ReadSplit();
   void ChooseSteady();
   std::vector<size_t> CarriersOf(const StageModel& stage) const;
@@ -293,6 +303,7 @@ class PipelineModel {
   std::vector<StallWindow> stall_by_window_;
   Settings current_;
   bool ordered_ = false;
+  std::optional<Uneven> uneven_;
   mutable std::map<std::tuple<size_t, int, int, int>, double> order_shares_;
   // Moves that simulations for OrderShare may still make.
   mutable int64_t order_moves_ = 50'000'000;

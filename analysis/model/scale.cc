@@ -95,6 +95,9 @@ Demands Apply(const PipelineModel& model, Demands demands, const std::vector<Sca
       case Scaled::kOrder:
         demands.order_wait_s *= scale.factor;
         break;
+      case Scaled::kUneven:
+        demands.unevenness *= scale.factor;
+        break;
       case Scaled::kOther:
         ScaleOther(scale.factor, &demands);
         break;

@@ -74,14 +74,21 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
     if (own.sleep > most) return {OutsideLimit::kSleep, 0};
     return {OutsideLimit::kAlone, 0};
   }
+  // Of processes whose results are taken in turn the slowest decides.
+  const auto waits_for_consumer = [&](size_t u, const UnitShares& shares) {
+    const std::optional<UnevenProcesses>& uneven = out_->units[u].uneven;
+    if (!uneven) return shares.wait_consumer;
+    return std::min(shares.wait_consumer, 1 - uneven->busiest_ratio);
+  };
   // The nearest producers are those the consumer deals with; the busiest of them decides.
   const double stall = Stall(totals);
   std::optional<size_t> next;
   double least_wait = 0;
   for (const size_t u : producers) {
     if (out_->units[u].distance > 1) continue;
-    const double wait = Shares(u, totals).wait_consumer;
-    const double work = Shares(u, totals).work();
+    const UnitShares shares = Shares(u, totals);
+    const double wait = waits_for_consumer(u, shares);
+    const double work = out_->units[u].uneven ? 1 : shares.work();
     const double score = wait - 0.5 * std::min(1.0, work);
     if (!next || score < least_wait) {
       next = u;
@@ -92,17 +99,17 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
   // Walk away from the consumer while the unit mostly waits for others further out.
   std::set<size_t> walked = {0, *next};
   size_t at = *next;
-  double wait_consumer = Shares(at, totals).wait_consumer;
+  double wait_consumer = waits_for_consumer(at, Shares(at, totals));
   while (true) {
     // Threads of a unit that hand work on wait for each other as those at a lock do: where they
     // wait for others, too, that is what they are after.
     const UnitShares shares = Shares(at, totals);
-    if (shares.wait_input <= shares.work() - shares.lock) break;
+    if (out_->units[at].uneven || shares.wait_input <= shares.work() - shares.lock) break;
     const auto up = Upstream(at, totals, walked);
     if (!up) break;
     at = *up;
     walked.insert(at);
-    wait_consumer = Shares(at, totals).wait_consumer;
+    wait_consumer = waits_for_consumer(at, Shares(at, totals));
   }
   // Waits whose end nobody saw may be waits for the other side or mere idleness of spare threads;
   // then the consumer's own time off the CPU is what there is to judge by.
@@ -116,6 +123,7 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
     if (own.network > kConsumerReads) return {OutsideLimit::kNetwork, 0};
     return {OutsideLimit::kConsumer, 0};
   }
+  if (out_->units[at].uneven) return {OutsideLimit::kProducers, at};
   return {LimitOf(Shares(at, totals), out_->units[at].threads_count), at};
 }
 
@@ -125,10 +133,10 @@ bool OutsideJudge::IsAmbiguous(OutsideLimit limit, const Totals& totals) const {
   const size_t unit = Decide(totals).second;
   const UnitShares shares = Shares(unit, totals);
   // Both sides wait for each other where batches are taken in order and one takes long.
-  if (limit == OutsideLimit::kProducers) {
+  if (limit == OutsideLimit::kProducers && !out_->units[unit].uneven) {
     return shares.wait_consumer > kBothWait && Stall(totals) > kHighStall;
   }
-  return !HandOnALock(shares, out_->units[unit].threads_count);
+  return limit == OutsideLimit::kLock && !HandOnALock(shares, out_->units[unit].threads_count);
 }
 
 OutsideJudge::Sharing OutsideJudge::SharesInterpreter(const Totals& totals) const {

@@ -8,6 +8,7 @@
 
 #include "analysis/outside/judge.h"
 #include "analysis/outside/slices.h"
+#include "analysis/outside/uneven_processes.h"
 #include "analysis/run/beside_others.h"
 #include "analysis/thresholds.h"
 
@@ -361,9 +362,11 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
                             out->cores_busy_ratio.value_or(0) > kCoresNotFull;
   for (const auto& [each, count] : wins) {
     const double share = static_cast<double>(count) / static_cast<double>(kOutsideDraws);
-    const bool unsure = (each == OutsideLimit::kConsumer && MayUnpickle(*out)) ||
-                        each == OutsideLimit::kInterpreter || each == OutsideLimit::kLock;
-    double likely = std::min(most, unsure ? kMayUnpickle : 1);
+    double likely = most;
+    if (each == OutsideLimit::kConsumer && MayUnpickle(*out)) likely = std::min(most, kMayUnpickle);
+    if (each == OutsideLimit::kInterpreter || each == OutsideLimit::kLock) {
+      likely = std::min(most, kThreadsInTurn);
+    }
     if (each == OutsideLimit::kSleep && OthersCompute(*out)) likely = std::min(likely, kIdleTimer);
     if (is_contended) {
       likely = std::min(likely, MostBesideOthers(*out->cores_others, *out->core_budget.cores));
@@ -377,6 +380,16 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
   }
   std::stable_sort(out->findings.begin(), out->findings.end(),
                    [](const auto& a, const auto& b) { return a.probability > b.probability; });
+}
+
+void FindUnevenUnits(const RunView& run, const Slices& slices, const std::vector<size_t>& all,
+                     Outside* out) {
+  std::set<int64_t> numbers;
+  for (const size_t s : all) numbers.insert(slices.index[s]);
+  for (OutsideUnit& unit : out->units) {
+    if (unit.role != UnitRole::kProducer || unit.distance > 1) continue;
+    unit.uneven = FindUnevenProcesses(run, *out, unit, numbers, slices.prefix);
+  }
 }
 
 // What would decide it; `lost`: what was lost, where that is too much, else empty.
@@ -401,6 +414,32 @@ std::string MeasureFor(const Outside& out, const std::string& lost,
              ? "headrace.wrap(loader) tells loading from training; num_workers > 0 would run them "
                "at once"
              : "instrumenting the program (headrace/account.h) separates its parts";
+}
+
+// Why there is no verdict; empty where there is one. `stopped_text`: that the consumer was stopped,
+// else empty.
+std::string WhyWithheld(const RunView& run, const Slices& slices, const Outside& out,
+                        double lost_share, const std::string& lost_text,
+                        const std::string& stopped_text) {
+  const auto duration_ns = static_cast<double>(run.run.duration_ns);
+  if (lost_share > kMostLostOfVerdict) {
+    return lost_text + ": what is left does not stand for the whole";
+  }
+  if (out.knowledge == OutsideKnowledge::kNothing) {
+    return "no thread was seen: nothing is known of where its time went";
+  }
+  if (!stopped_text.empty()) return stopped_text;
+  if (duration_ns < kOutsideShortestNs) {
+    return fmt::format("too short for a verdict ({:.1f} s; {:g} s are needed)", duration_ns * 1e-9,
+                       kOutsideShortestNs * 1e-9);
+  }
+  if (slices.is_part) {
+    return fmt::format(
+        "threads were watched for {:.1f} of {:.1f} s, which says nothing of the rest; --level 3 "
+        "goes on watching (section probes)",
+        slices.seen_s, duration_ns * 1e-9);
+  }
+  return "";
 }
 
 }  // namespace
@@ -432,7 +471,6 @@ Outside LookFromOutside(const RunView& run) {
   std::vector<size_t> all(slices.times.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
   const Totals totals = Sum(out, slices, all);
-  const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
   for (size_t g = 0; g < out.groups.size(); ++g) {
     out.groups[g].time = totals.times[g];
     out.groups[g].threads_count = slices.seen_s > 0 ? totals.times[g].total() / slices.seen_s : 0;
@@ -456,22 +494,8 @@ Outside LookFromOutside(const RunView& run) {
   const LostShare lost = ShareLost(run);
   const std::string lost_text =
       fmt::format("{:.0f} % of {} were lost (see LOST)", 100 * lost.share, lost.words);
-  if (lost.share > kMostLostOfVerdict) {
-    out.withheld = lost_text + ": what is left does not stand for the whole";
-  } else if (out.knowledge == OutsideKnowledge::kNothing) {
-    out.withheld = "no thread was seen: nothing is known of where its time went";
-  } else if (consumer_stopped) {
-    out.withheld = StoppedText(out, stopped);
-  } else if (static_cast<double>(run.run.duration_ns) < kOutsideShortestNs) {
-    out.withheld = fmt::format("too short for a verdict ({:.1f} s; {:g} s are needed)", seconds,
-                               kOutsideShortestNs * 1e-9);
-  } else if (slices.is_part) {
-    out.withheld = fmt::format(
-        "threads were watched for {:.1f} of {:.1f} s, which says nothing of the rest; --level 3 "
-        "goes "
-        "on watching (section probes)",
-        slices.seen_s, seconds);
-  }
+  out.withheld = WhyWithheld(run, slices, out, lost.share, lost_text,
+                             consumer_stopped ? StoppedText(out, stopped) : "");
   SayUnknown(&out);
   if (!out.withheld.empty()) {
     SayUnseenAccelerator(&out);
@@ -492,6 +516,7 @@ Outside LookFromOutside(const RunView& run) {
     out.withheld = "no process of the tree could be followed";
     return out;
   }
+  FindUnevenUnits(run, slices, all, &out);
   out.stall_ratio = judge.Stall(whole);
   out.stall_assumed = out.knowledge < OutsideKnowledge::kCounts;
   out.accelerators = LookAtAccelerators(run, WaitsOf(judge, run, slices, all, out));

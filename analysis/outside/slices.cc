@@ -32,6 +32,7 @@ class Builder {
     for (const int64_t slice : slices) position.emplace(slice, position.size());
     Slices result;
     result.is_part = is_early && kernel;
+    result.prefix = prefix;
     result.index.assign(slices.begin(), slices.end());
     const auto seen = run_.course_seen_ns.find(on_cpu);
     result.seen_s = static_cast<double>(seen != run_.course_seen_ns.end() ? seen->second

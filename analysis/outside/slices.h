@@ -1,6 +1,7 @@
 // What a recording from outside holds, added up by groups of threads and by who woke whom, slice by
 // slice of the run, so that slices can be drawn again and again.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "analysis/outside/threads.h"
@@ -12,6 +13,7 @@ struct Slices {
   size_t num_groups = 0, num_edges = 0;
   std::vector<int64_t> index;  // [slice]: which of the run's it is
   double seen_s = 0;           // how long the threads' times were recorded
+  std::string prefix;          // of the metrics that the times are from: "", "sampled_", "thread_"
   bool is_part = false;        // their probe was given up early, and nothing told the rest
   std::vector<std::vector<ThreadTimes>> times;  // [slice][group]
   std::vector<std::vector<double>> counts;      // [slice][edge]

@@ -30,6 +30,14 @@ struct UnitShares {
   double work() const { return on_cpu + runnable + storage + network + sleep + lock; }
 };
 
+// One process of a unit that works all the time while the others of it mostly wait; shares of their
+// time.
+struct UnevenProcesses {
+  size_t processes = 0;
+  int64_t pid = 0;
+  double busiest_ratio = 0, others_ratio = 0;  // others: their mean
+};
+
 struct OutsideUnit {
   std::string name;  // "4 processes pt_data_worker", "threads reader- of x", "x (main thread)"
   UnitRole role = UnitRole::kIdle;
@@ -40,6 +48,7 @@ struct OutsideUnit {
   int64_t distance = -1;     // hops from the consumer along waits; -1: no exchange seen
   UnitShares shares;         // of the key group's threads
   double ended_stall_s = 0;  // the consumer's waits that this unit ended
+  std::optional<UnevenProcesses> uneven;
 };
 
 enum class OutsideLimit : uint8_t {

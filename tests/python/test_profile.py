@@ -12,12 +12,13 @@ LOADER = """
 import sys, time
 import fake_loader, headrace
 
-ITEM_S, STEP_S = {"workers": (0.02, 0.002), "trainer": (0.0005, 0.03)}[sys.argv[1]]
+ITEM_S, STEP_S = {"workers": (0.02, 0.002), "trainer": (0.0005, 0.03), "uneven": (0.01, 0.002)}[sys.argv[1]]
 
 class Items:
     def __len__(self): return 1 << 20
     def __getitem__(self, i):
-        with headrace.operator("decode"): time.sleep(ITEM_S)
+        short = sys.argv[1] == "uneven" and i // 4 % 2  # all batches of every second worker
+        with headrace.operator("decode"): time.sleep(ITEM_S / 5 if short else ITEM_S)
         return i
 
 if __name__ == "__main__":
@@ -135,6 +136,9 @@ class Profile(ProgramTest):
 
     def test_spawned_loader_limited_by_its_trainer(self):
         self.check(LOADER, ("trainer", 2, "spawn"), {"consumer"}, "workers", ["decode", "getitem", "collate"])
+
+    def test_one_of_two_workers_has_the_long_items(self):
+        self.check(LOADER, ("uneven", 2, "fork"), {"uneven workers"}, "workers", ["decode", "getitem", "collate"])
 
     def test_loader_without_workers(self):
         # One thread loads and computes in turn: it is the limit itself, or its larger part is.

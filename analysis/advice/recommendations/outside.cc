@@ -77,6 +77,13 @@ Recommendation Workers(const Seen& seen) {
     return DoesNotFire(
         fmt::format("the number of workers is not the limit: {}", OutsideLimitName(seen.limit)));
   }
+  if (seen.producer->uneven) {
+    return DoesNotFire(
+        fmt::format("one of {} works {} of its time and the others {}: more of them "
+                    "do not share its work",
+                    seen.producer->name, FormatPercent(seen.producer->uneven->busiest_ratio),
+                    FormatPercent(seen.producer->uneven->others_ratio)));
+  }
   if (!seen.free_cores) {
     return CannotSay("how many cores are free is not known", "record with the probe cpu");
   }

@@ -258,6 +258,30 @@ RunView Receiving(double bytes) {
   costs.receive_bytes = bytes;
   return RecordReceived(costs, 10, 1);
 }
+// Two workers whose batches are taken in turn: 6 ms each on average, 9 and 3 ms where they differ.
+RunView InTurn(bool uneven) {
+  Received costs;
+  costs.make_cpu_s = 0.006;
+  costs.cores = 8;
+  costs.order_s = uneven ? 0.0014 : 0;
+  costs.wait_s = 1 / (uneven ? 2 / 0.0092 : 2 / 0.0062) - 0.0001 - 0.002 - costs.order_s;
+  RunView run = RecordReceived(costs, 10, 1);
+  const auto batches = static_cast<double>(run.steps.steps_count) / 2;
+  for (int64_t worker = 0; worker < 2; ++worker) {
+    const double batch_s = uneven ? (worker == 0 ? 0.009 : 0.003) : 0.006;
+    const auto put = [&](const char* metric, double value) {
+      MeasurementRow row;
+      row.metric = metric;
+      row.process_id = row.pid = 100 + worker;
+      row.value = value;
+      run.measurements.push_back(row);
+    };
+    put("worker_batches_count", batches);
+    put("worker_work_ns", batches * batch_s * 1e9);
+    put("worker_wait_ns", std::max(0.0, 10 - batches * batch_s) * 1e9);
+  }
+  return run;
+}
 // Two workers before the one that limits, with or without a bound on what they make.
 RunView Ahead(int queue) {
   SimulatedPipeline pipeline = Pipeline({{"Pool", 2, 0.004, 0}, {"pad", 1, 0.018, 0}}, 0.0005, 2);
@@ -481,6 +505,8 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R25", "they are kept", Starting(0), silent, "would gain"},
       {"R26", "large batches through a pipe", Receiving(48e6), fires, "pickled through a pipe"},
       {"R26", "small ones", Receiving(1e3), silent, "that is little"},
+      {"R29", "one worker has the long items", InTurn(true), fires, "1.5 times as long"},
+      {"R29", "workers alike", InTurn(false), silent, "no worker was seen"},
       {"R28", "nobody sampled it", Decompressing(0, 0), unknown, "was not sampled"},
       {"R28", "a third of the CPU", Decompressing(0.3, 1.4), fires, "0.30 times the CPU"},
       {"R28", "as dear as now", Decompressing(0.98, 1.4), silent, "it would gain"},

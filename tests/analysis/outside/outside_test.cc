@@ -48,6 +48,27 @@ TEST(Outside, IsNotSureWhereBothSidesWait) {
   EXPECT_THAT(seen.measure, HasSubstr("both sides wait"));
 }
 
+TEST(Outside, NamesTheSlowestOfWorkersThatDiffer) {
+  OutsideRun run = Loader(2, 0.3, 0.65, 0.55, 0, 0.42);
+  // The same work and waits in all, but one worker has nearly all of the work.
+  for (CourseRow& row : run.view.course) {
+    if (row.thread != "pt_data_worker (main)") continue;
+    if (row.metric == "on_cpu_ns") row.value *= row.process_id == 200 ? 0.95 / 0.55 : 0.15 / 0.55;
+    if (row.metric == "off_cpu_ns" || row.metric == "wakeup_wait_ns") {
+      row.value *= row.process_id == 200 ? 0.02 / 0.42 : 0.82 / 0.42;
+    }
+  }
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_TRUE(seen.decided);
+  ASSERT_TRUE(Culprit(seen).uneven);
+  EXPECT_EQ(Culprit(seen).uneven->pid, 200);
+  EXPECT_NEAR(Culprit(seen).uneven->busiest_ratio, 0.96, 0.03);
+  EXPECT_NEAR(Culprit(seen).uneven->others_ratio, 0.16, 0.03);
+  // Those that work alike are not unequal.
+  EXPECT_FALSE(Culprit(LookFromOutside(Loader(2, 0.3, 0.65, 0.9, 0, 0.07).view)).uneven);
+}
+
 TEST(Outside, IsLessSureBesideOthersThatTakeTheCores) {
   OutsideRun alone = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
   EXPECT_GT(LookFromOutside(alone.view).findings[0].probability, 0.95);
@@ -87,9 +108,9 @@ TEST(Outside, NamesStorageBehindTheWorkers) {
 TEST(Outside, NamesTheTrainerThatComputesTooSlowly) {
   const Outside seen = LookFromOutside(Loader(2, 0.93, 0.05, 0.1, 0, 0.88).view);
   EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kConsumer);
-  // From outside, unpickling large batches looks the same.
-  EXPECT_GE(seen.findings[0].probability, 0.85);
-  EXPECT_LE(seen.findings[0].probability, 0.9);
+  // From outside, unpickling large batches or drawing their samples looks the same.
+  EXPECT_GE(seen.findings[0].probability, 0.7);
+  EXPECT_LE(seen.findings[0].probability, 0.75);
   EXPECT_LT(seen.stall_ratio, 0.1);
   EXPECT_EQ(seen.culprit, 0u);
 }

@@ -1,0 +1,86 @@
+#include "analysis/run/uneven_workers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "analysis/thresholds.h"
+#include "base/units.h"
+
+namespace headrace::analysis {
+
+double LoaderWorker::batch_s() const { return batches > 0 ? work_s / batches : 0; }
+
+double LoaderWorker::wait_ratio() const {
+  const double all = work_s + wait_s;
+  return all > 0 ? wait_s / all : 0;
+}
+
+std::vector<LoaderWorker> LoaderWorkers(const RunView& run) {
+  std::map<int64_t, LoaderWorker> by_process;
+  for (const MeasurementRow& row : run.measurements) {
+    if (!row.process_id || !row.value) continue;
+    double LoaderWorker::*figure = nullptr;
+    double scale = 1e-9;
+    if (row.metric == "worker_batches_count") {
+      figure = &LoaderWorker::batches;
+      scale = 1;
+    } else if (row.metric == "worker_work_ns") {
+      figure = &LoaderWorker::work_s;
+    } else if (row.metric == "worker_wait_ns") {
+      figure = &LoaderWorker::wait_s;
+    } else {
+      continue;
+    }
+    LoaderWorker& worker = by_process[*row.process_id];
+    worker.pid = row.pid;
+    worker.process = row.process;
+    worker.*figure = *row.value * scale;
+  }
+  std::vector<LoaderWorker> workers;
+  for (auto& [id, worker] : by_process) {
+    if (worker.batches > 0) workers.push_back(std::move(worker));
+  }
+  std::stable_sort(
+      workers.begin(), workers.end(),
+      [](const LoaderWorker& a, const LoaderWorker& b) { return a.batch_s() > b.batch_s(); });
+  return workers;
+}
+
+std::optional<UnevenWorkers> FindUnevenWorkers(const std::vector<LoaderWorker>& workers,
+                                               size_t count, double cv) {
+  if (count < 2 || workers.size() != count) return std::nullopt;
+  const auto [fewest, most] = std::minmax_element(
+      workers.begin(), workers.end(),
+      [](const LoaderWorker& a, const LoaderWorker& b) { return a.batches < b.batches; });
+  if (fewest->batches < kEnoughBatchesOfWorker) return std::nullopt;
+  // Each is ahead of its turn by what the queue holds for it.
+  if (most->batches - fewest->batches > kBatchesAhead + kStepTogether * most->batches) {
+    return std::nullopt;
+  }
+  UnevenWorkers uneven;
+  uneven.slowest = workers[0];
+  uneven.workers = count;
+  double mean_s = 0;
+  for (const LoaderWorker& worker : workers) {
+    mean_s += worker.batch_s() / static_cast<double>(count);
+    if (&worker == &workers[0]) continue;
+    uneven.others_wait_ratio += worker.wait_ratio() / static_cast<double>(count - 1);
+  }
+  if (!(mean_s > 0)) return std::nullopt;
+  uneven.times = workers[0].batch_s() / mean_s;
+  const double by_chance = kBeyondChance * cv / std::sqrt(fewest->batches);
+  if (uneven.times < 1 + std::max(kUneven, by_chance)) return std::nullopt;
+  return uneven;
+}
+
+std::string Words(const UnevenWorkers& uneven) {
+  return fmt::format(
+      "one of {} workers (pid {}) takes {:.1f} times as long for its batches as they take on "
+      "average, and the others wait {} of their time",
+      uneven.workers, uneven.slowest.pid, uneven.times, FormatPercent(uneven.others_wait_ratio));
+}
+
+}  // namespace headrace::analysis

@@ -1,0 +1,81 @@
+#include "analysis/run/uneven_workers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace headrace::analysis {
+namespace {
+
+struct MadeBy {
+  double batches, work_s, wait_s;
+};
+
+RunView RunOfWorkers(const std::vector<MadeBy>& workers) {
+  RunView run;
+  int64_t pid = 100;
+  for (const MadeBy& worker : workers) {
+    const auto put = [&](const char* metric, double value) {
+      MeasurementRow row;
+      row.metric = metric;
+      row.process_id = row.pid = pid;
+      row.process = "python";
+      row.value = value;
+      run.measurements.push_back(row);
+    };
+    put("worker_batches_count", worker.batches);
+    put("worker_work_ns", worker.work_s * 1e9);
+    put("worker_wait_ns", worker.wait_s * 1e9);
+    ++pid;
+  }
+  return run;
+}
+
+TEST(UnevenWorkers, AreThoseThatMadeBatchesDearestFirst) {
+  const auto workers = LoaderWorkers(RunOfWorkers({{100, 2, 8}, {0, 0, 10}, {100, 9, 1}}));
+  ASSERT_EQ(workers.size(), 2u);
+  EXPECT_EQ(workers[0].pid, 102);
+  EXPECT_DOUBLE_EQ(workers[0].batch_s(), 0.09);
+  EXPECT_DOUBLE_EQ(workers[0].wait_ratio(), 0.1);
+  EXPECT_TRUE(LoaderWorkers(RunOfWorkers({})).empty());
+}
+
+TEST(UnevenWorkers, AreFoundWhereItIsNoChance) {
+  struct Case {
+    const char* name;
+    std::vector<MadeBy> workers;
+    size_t count;
+    double cv;
+    int64_t pid;  // 0: none
+  };
+  const Case cases[] = {
+      {"one of two has the long items", {{200, 9.8, 0.2}, {200, 2, 8}}, 2, 0.7, 100},
+      {"one of four", {{80, 3, 7}, {80, 3, 7}, {81, 9.9, 0.1}, {80, 3.1, 6.9}}, 4, 0.6, 102},
+      {"all alike", {{200, 9.8, 0.2}, {200, 9.5, 0.5}}, 2, 0.1, 0},
+      {"as far apart as chance takes them", {{30, 9.8, 0.2}, {30, 6.8, 3.2}}, 2, 0.4, 0},
+      {"few batches", {{12, 9.8, 0.2}, {12, 2, 8}}, 2, 0.1, 0},
+      {"nobody takes them in turn", {{60, 9.8, 0.2}, {300, 9.8, 0.2}}, 2, 0.1, 0},
+      {"workers of several epochs",
+       {{100, 4, 1}, {100, 1, 4}, {100, 4, 1}, {100, 1, 4}},
+       2,
+       0.1,
+       0},
+      {"one worker", {{200, 9.8, 0.2}}, 1, 0.1, 0},
+  };
+  for (const Case& c : cases) {
+    const auto uneven = FindUnevenWorkers(LoaderWorkers(RunOfWorkers(c.workers)), c.count, c.cv);
+    ASSERT_EQ(uneven.has_value(), c.pid != 0) << c.name;
+    if (uneven) {
+      EXPECT_EQ(uneven->slowest.pid, c.pid) << c.name;
+    }
+  }
+  const auto uneven =
+      FindUnevenWorkers(LoaderWorkers(RunOfWorkers({{200, 9, 1}, {200, 3, 7}})), 2, 0.5);
+  ASSERT_TRUE(uneven);
+  EXPECT_DOUBLE_EQ(uneven->times, 1.5);
+  EXPECT_EQ(Words(*uneven),
+            "one of 2 workers (pid 100) takes 1.5 times as long for its batches as they take on "
+            "average, and the others wait 70.0 % of their time");
+}
+
+}  // namespace
+}  // namespace headrace::analysis
