@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/error.h"
 #include "collectors/segment_claims.h"
@@ -130,20 +131,31 @@ void AccountTree::AddRank(int64_t pid, const StepSample& steps) {
   rank.begun = true;
 }
 
-void AccountTree::AddWorker(int64_t pid, const IntervalSample& own) {
-  // What leaves the last operator is a batch; the trainer's process has the queue's account.
-  int64_t made = 0, last = -1;
-  for (const OperatorSample& op : own.operators) {
-    if (op.completions <= 0 || op.position < last) continue;
-    made = op.completions;
-    last = op.position;
+int64_t WorkerSums::batches() const {
+  const Made* last = nullptr;
+  for (const auto& [id, each] : made) {
+    if (each.completions <= 0) continue;
+    const auto place = [](const Made& one) {
+      return std::tuple(one.is_batch, one.stage_id, one.position);
+    };
+    if (last == nullptr || place(each) > place(*last)) last = &each;
   }
-  if (own.steps.steps > 0 || (made <= 0 && workers_.count(pid) == 0)) return;
-  if (workers_.size() >= kMostWorkers && workers_.count(pid) == 0) return;
+  return last == nullptr ? 0 : last->completions;
+}
+
+void AccountTree::AddWorker(int64_t pid, const IntervalSample& own) {
+  if (ranks_.count(pid) != 0) {  // it takes batches
+    workers_.erase(pid);
+    return;
+  }
+  const bool made = std::any_of(own.operators.begin(), own.operators.end(),
+                                [](const OperatorSample& op) { return op.completions > 0; });
+  if (workers_.count(pid) == 0 && (!made || workers_.size() >= kMostWorkers)) return;
   WorkerSums& worker = workers_[pid];
   if (worker.begun) {
-    worker.batches += made;
     for (const OperatorSample& op : own.operators) {
+      WorkerSums::Made& of = worker.made[op.id];
+      of = {op.stage_id, op.position, of.completions + op.completions, op.kind == "batch"};
       worker.work_ns += std::max(int64_t{0}, op.busy_ns - op.runnable_ns.value_or(0));
       worker.wait_ns += op.wait_in_ns + op.wait_out_ns;
     }

@@ -39,10 +39,17 @@ struct RankSteps {
 // What one process made for another one that takes batches, and its work for it. Its first ones are
 // left out as well: they filled the queue.
 struct WorkerSums {
+  struct Made {
+    int64_t stage_id = 0, position = 0, completions = 0;
+    bool is_batch = false;
+  };
   bool begun = false;
-  int64_t batches = 0;
-  int64_t work_ns = 0;  // c + b of its operators
-  int64_t wait_ns = 0;  // w of them
+  std::map<int64_t, Made> made;  // by operator
+  int64_t work_ns = 0;           // c + b of its operators
+  int64_t wait_ns = 0;           // w of them
+
+  // What left the operator that makes batches; without one, the last operator.
+  int64_t batches() const;
 };
 
 class AccountTree {

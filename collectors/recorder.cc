@@ -473,7 +473,7 @@ class RecorderLoop {
       add(pid, "rank_compute_ns", rank.compute_ns);
     }
     for (const auto& [pid, worker] : accounts_.workers()) {
-      add(pid, "worker_batches_count", worker.batches);
+      add(pid, "worker_batches_count", worker.batches());
       add(pid, "worker_work_ns", worker.work_ns);
       add(pid, "worker_wait_ns", worker.wait_ns);
     }

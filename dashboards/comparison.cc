@@ -109,7 +109,9 @@ void SayVerdict(const ComparisonPage& page, std::vector<Sentence>* say) {
     switch (first.verdict) {
       case ChangeVerdict::kFaster:
       case ChangeVerdict::kSlower:
-        text = fmt::format("B is {}: {}, 95 % sure, {}", first.word, change, units);
+        text = fmt::format(
+            "B is {}: {}, {}, {}", first.word, change,
+            OfOneRun(page.input) ? "95 % sure if noise lasts 2 s or less" : "95 % sure", units);
         break;
       case ChangeVerdict::kSame:
         text = fmt::format("A and B are the {}: {}, {}", first.word, change, units);

@@ -34,6 +34,8 @@ analysis::Real OthersInPart(const analysis::RunView& part) {
 
 std::string LimitOf(const analysis::RunView& run) {
   const analysis::Statements statements = analysis::MakeStatements(run);
+  if (statements.outside && statements.outside->withheld.empty())
+    return "seen from outside: 'headrace report' names it";
   if (statements.model == nullptr || !statements.bottleneck)
     return statements.withheld.empty() ? "unknown" : "unknown: " + statements.withheld;
   return LimitLine(*statements.model, *statements.bottleneck);

@@ -63,20 +63,26 @@ std::vector<int64_t> RunsOfTag(const std::string& database, const std::string& t
   return runs;
 }
 
-SideWord ParseSide(const std::string& side) {
+bool NamesARun(const std::string& database, const std::string& name) {
+  collectors::ReadStore store(database);
+  return !store.Query("SELECT 1 FROM run_summary WHERE name = ?1 LIMIT 1", {name}).rows.empty();
+}
+
+SideWord ParseSide(const std::string& database, const std::string& side) {
   const size_t at = side.rfind('@');
   const size_t dash = at == std::string::npos ? at : side.find('-', at);
   // Names of runs may have an @, too.
   if (IsTag(side) || dash == std::string::npos ||
-      (dash > at + 1 && std::isdigit(static_cast<unsigned char>(side[at + 1])) == 0))
+      (dash > at + 1 && std::isdigit(static_cast<unsigned char>(side[at + 1])) == 0) ||
+      NamesARun(database, side))
     return {side, std::nullopt};
   analysis::RunTimes times;
   const std::string from = side.substr(at + 1, dash - at - 1), to = side.substr(dash + 1);
   if (!from.empty()) times.start_ns = ParseDuration(from, side);
   if (!to.empty()) times.end_ns = ParseDuration(to, side);
   if (at == 0 || times.start_ns >= times.end_ns)
-    throw Error(ExitCode::kUsage, at == 0 ? "names no run" : "ends before it begins", side,
-                "a part of a run is RUN@FROM-TO, as in 3@10s-20s");
+    throw Error(ExitCode::kUsage, at == 0 ? "names no run" : "is empty, or ends before it begins",
+                side, "a part of a run is RUN@FROM-TO, as in 3@10s-20s");
   return {side.substr(0, at), times};
 }
 
@@ -100,7 +106,7 @@ void CheckParts(const SideWord& a, const SideWord& b, int64_t run_id) {
         fmt::format("give two different runs, or two parts of it: {0}@0s-10s {0}@10s-20s", run_id));
   if (a.times->start_ns < b.times->end_ns && b.times->start_ns < a.times->end_ns)
     throw Error(ExitCode::kUsage, "these parts of it overlap", fmt::format("run {}", run_id),
-                "the first has to end where the second begins, or before");
+                "give parts that do not overlap");
 }
 
 int64_t SteadyNs(const analysis::RunView& view) {
@@ -121,7 +127,7 @@ std::string PartWords(const analysis::RunTimes& times) {
 dashboards::ComparedRuns LoadSides(const std::string& database, const std::string& a,
                                    const std::string& b) {
   { collectors::ReadStore ready(database); }
-  const SideWord of_a = ParseSide(a), of_b = ParseSide(b);
+  const SideWord of_a = ParseSide(database, a), of_b = ParseSide(database, b);
   dashboards::ComparedRuns runs = {LoadSide(database, of_a.runs), LoadSide(database, of_b.runs),
                                    of_a.times, of_b.times};
   for (const analysis::RunView& x : runs.a) {

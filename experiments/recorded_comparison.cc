@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -31,10 +32,13 @@ std::string LookCommand(const RecordedOptions& options, const dashboards::Compar
     return times ? times->start_ns : 0;
   };
   const auto& later = begins(runs.a_times) > begins(runs.b_times) ? runs.a_times : runs.b_times;
-  constexpr double kSecond = 1e9;
+  // Rounded outwards: an interval that begins or ends there belongs to it.
+  constexpr double kMillisecond = 1e6, kThousand = 1e3;
   return fmt::format("{} report {} --since {:.3f}s --until {:.3f}s{}", options.program,
-                     runs.a[0].run.run_id, static_cast<double>(begins(later)) / kSecond,
-                     static_cast<double>(later->end_ns) / kSecond, options.database_option);
+                     runs.a[0].run.run_id,
+                     std::floor(static_cast<double>(begins(later)) / kMillisecond) / kThousand,
+                     std::ceil(static_cast<double>(later->end_ns) / kMillisecond) / kThousand,
+                     options.database_option);
 }
 
 }  // namespace

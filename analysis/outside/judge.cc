@@ -123,8 +123,9 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
     if (own.network > kConsumerReads) return {OutsideLimit::kNetwork, 0};
     return {OutsideLimit::kConsumer, 0};
   }
-  if (out_->units[at].uneven) return {OutsideLimit::kProducers, at};
-  return {LimitOf(Shares(at, totals), out_->units[at].threads_count), at};
+  const OutsideLimit limit = LimitOf(Shares(at, totals), out_->units[at].threads_count);
+  const bool slowest = out_->units[at].uneven && limit != OutsideLimit::kCores;
+  return {slowest ? OutsideLimit::kProducers : limit, at};
 }
 
 bool OutsideJudge::IsAmbiguous(OutsideLimit limit, const Totals& totals) const {

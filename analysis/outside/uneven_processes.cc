@@ -45,6 +45,10 @@ std::optional<UnevenProcesses> FindUnevenProcesses(const RunView& run, const Out
     if (kind.process_ids[i] == busiest->first) uneven.pid = kind.pids[i];
   }
   uneven.busiest_ratio = busiest->second.work_s / lived_s;
+  // One that lived shorter does not wait where it is not.
+  for (const auto& [id, time] : times) {
+    if (time.all_s < kLivesAsLong * lived_s) return std::nullopt;
+  }
   double least = 1, second = 0;
   for (const auto& [id, time] : times) {
     if (id == busiest->first) continue;

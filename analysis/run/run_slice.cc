@@ -212,6 +212,10 @@ RunView SliceOf(const RunView& run, const std::vector<size_t>& windows) {
   part.hosts = run.hosts;
   part.probes = run.probes;
   part.measurements = run.measurements;
+  // Of single processes only the whole run is known.
+  std::erase_if(part.measurements, [](const MeasurementRow& row) {
+    return row.metric.starts_with("worker_") || row.metric.starts_with("rank_");
+  });
   part.memory_ceiling_bytes_per_s = run.memory_ceiling_bytes_per_s;
   part.earlier_predictions = run.earlier_predictions;
   part.loads = run.loads;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "analysis/thresholds.h"
 #include "base/units.h"
@@ -20,8 +21,10 @@ double LoaderWorker::wait_ratio() const {
 
 std::vector<LoaderWorker> LoaderWorkers(const RunView& run) {
   std::map<int64_t, LoaderWorker> by_process;
+  std::set<int64_t> ranks;  // what takes batches makes none for others
   for (const MeasurementRow& row : run.measurements) {
     if (!row.process_id || !row.value) continue;
+    if (row.metric == "rank_steps_count" && *row.value > 0) ranks.insert(*row.process_id);
     double LoaderWorker::*figure = nullptr;
     double scale = 1e-9;
     if (row.metric == "worker_batches_count") {
@@ -41,7 +44,7 @@ std::vector<LoaderWorker> LoaderWorkers(const RunView& run) {
   }
   std::vector<LoaderWorker> workers;
   for (auto& [id, worker] : by_process) {
-    if (worker.batches > 0) workers.push_back(std::move(worker));
+    if (worker.batches > 0 && !ranks.contains(id)) workers.push_back(std::move(worker));
   }
   std::stable_sort(
       workers.begin(), workers.end(),
@@ -57,7 +60,7 @@ std::optional<UnevenWorkers> FindUnevenWorkers(const std::vector<LoaderWorker>& 
       [](const LoaderWorker& a, const LoaderWorker& b) { return a.batches < b.batches; });
   if (fewest->batches < kEnoughBatchesOfWorker) return std::nullopt;
   // Each is ahead of its turn by what the queue holds for it.
-  if (most->batches - fewest->batches > kBatchesAhead + kStepTogether * most->batches) {
+  if (most->batches - fewest->batches > kBatchesAhead + kTakenInTurn * most->batches) {
     return std::nullopt;
   }
   UnevenWorkers uneven;
@@ -73,6 +76,8 @@ std::optional<UnevenWorkers> FindUnevenWorkers(const std::vector<LoaderWorker>& 
   uneven.times = workers[0].batch_s() / mean_s;
   const double by_chance = kBeyondChance * cv / std::sqrt(fewest->batches);
   if (uneven.times < 1 + std::max(kUneven, by_chance)) return std::nullopt;
+  // Several as slow may be all the workers of another loader.
+  if (workers[1].batch_s() > workers[0].batch_s() / (1 + kUneven)) return std::nullopt;
   return uneven;
 }
 

@@ -106,8 +106,9 @@ std::string OthersWords(const PageRun& page) {
   const int64_t others =
       CountOf(ReadJoint(page, kDeviceMetric, "operator IS NULL AND process_id IS NULL"));
   std::string text;
-  if (outside > 0) text += fmt::format(" Its processes made {} outside of operators.", outside);
-  if (others > 0) text += fmt::format(" Other programs made {}.", others);
+  if (outside > 0)
+    text += fmt::format(" Its processes made {} requests outside of operators.", outside);
+  if (others > 0) text += fmt::format(" Other programs made {} requests.", others);
   return text;
 }
 

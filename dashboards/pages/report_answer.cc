@@ -151,10 +151,14 @@ Json QuestionsJson(int64_t run_id) {
   return questions;
 }
 
-// Six digits of each number: more than any page shows.
+// Six digits of each number with a fraction: more than any page shows. Whole ones, times and counts
+// among them, stay.
 void Shorten(Json* value) {
   if (value->is_number_float()) {
-    *value = std::strtod(fmt::format("{:.6g}", value->get<double>()).c_str(), nullptr);
+    const double whole = value->get<double>();
+    constexpr double kSixDigits = 1e6;
+    if (std::abs(whole) >= kSixDigits || whole == std::floor(whole)) return;
+    *value = std::strtod(fmt::format("{:.6g}", whole).c_str(), nullptr);
   } else if (value->is_structured()) {
     for (Json& each : *value) Shorten(&each);
   }
@@ -211,7 +215,7 @@ std::string ReportAnswer(const PageRun& page, const PageQuery& query) {
   root["cards"] = CardsJson(loaded);
   root["pipeline"] = PipelineJson(loaded);
   root["questions"] = QuestionsJson(loaded.run.run.run_id);
-  if (query.values.contains("brief")) LeaveOutOfPages(&root);
+  if (!query.Text("brief", "").empty()) LeaveOutOfPages(&root);
   return root.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

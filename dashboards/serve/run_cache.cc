@@ -20,11 +20,17 @@ size_t HeldBytes(const std::string& key, const CachedAnswer& answer) {
   return 2 * key.size() + 2 * answer.body.size() + kOfNodes;
 }
 
-// Nearly all of a run that was read are its windows.
+// Nearly all of a run that was read: its windows, and of one seen from outside the course of its
+// threads.
 size_t HeldBytes(const analysis::RunView& run) {
-  return run.windows.size() * (run.operators.size() * sizeof(analysis::OperatorCounters) +
-                               run.stages.size() * sizeof(analysis::StageCounters) +
-                               run.queues.size() * sizeof(analysis::QueueCounters));
+  size_t bytes = run.windows.size() * (run.operators.size() * sizeof(analysis::OperatorCounters) +
+                                       run.stages.size() * sizeof(analysis::StageCounters) +
+                                       run.queues.size() * sizeof(analysis::QueueCounters) +
+                                       run.resources.size() * sizeof(analysis::ResourceCounters));
+  bytes += run.course.size() * sizeof(analysis::CourseRow);
+  bytes += run.measurements.size() * sizeof(analysis::MeasurementRow);
+  for (const analysis::StackRow& row : run.stacks) bytes += sizeof(row) + row.folded.size();
+  return bytes;
 }
 
 }  // namespace
@@ -98,16 +104,20 @@ std::shared_ptr<const LoadedRun> RunCache::Load(int64_t run_id, const RunVersion
   return entry->loaded;
 }
 
-// Lets go of the runs that were used longest ago, as long as all together are too large.
+// Lets go of the runs that were used longest ago, as long as all together are too large; not of the
+// one that was made just now, nor of those that are being made.
 void RunCache::MakeRoom(Entry& made, size_t bytes) {
   const std::lock_guard lock(mutex_);
   made.bytes = bytes;
   size_t all = 0;
   for (const auto& [id, entry] : runs_) all += entry->bytes;
-  while (all > kMostRunBytes && recent_.size() > 1) {
-    all -= runs_[recent_.back()]->bytes;
-    runs_.erase(recent_.back());
-    recent_.pop_back();
+  for (auto id = recent_.end(); all > kMostRunBytes && id != recent_.begin();) {
+    --id;
+    const Entry& entry = *runs_[*id];
+    if (&entry == &made || entry.bytes == 0) continue;
+    all -= entry.bytes;
+    runs_.erase(*id);
+    id = recent_.erase(id);
   }
 }
 

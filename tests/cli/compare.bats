@@ -129,7 +129,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   run "$HEADRACE" compare one@0s-2s one@1s-3s
   one_line_error 2 'run 1: these parts of it overlap'
   run "$HEADRACE" compare one@2s-1s one@3s-
-  one_line_error 2 'one@2s-1s: ends before it begins'
+  one_line_error 2 'one@2s-1s: is empty, or ends before it begins'
   run "$HEADRACE" compare one --split 1h
   one_line_error 4 'run 1: nothing was recorded between these times; it lasted'
   run "$HEADRACE" compare one --split 0

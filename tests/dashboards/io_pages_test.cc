@@ -228,7 +228,7 @@ TEST_F(IoPages, RequestsOfOthersAreNotThoseOfTheRun) {
   const json answer = Ask("io_latency");
   EXPECT_EQ(answer["card"]["empty"],
             "No request of an operator was seen at a block device: what was read came from memory "
-            "or over a network. Other programs made 310.");
+            "or over a network. Other programs made 310 requests.");
   EXPECT_TRUE(answer["histograms"].empty());
 }
 

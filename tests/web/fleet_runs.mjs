@@ -92,7 +92,7 @@ export function makeFleet(id, name = "ctr") {
       },
       course: {
         question: "How did the job go on?",
-        answer: "On average 2.7 workers served; 3 were wanted at last.",
+        answer: "On average 2.7 workers served; at the end, 3 were wanted.",
         read,
       },
       events: { question: "What happened?", answer: "1 worker was lost with splits." },

@@ -69,7 +69,7 @@ std::string RanksAnswer(const analysis::JobFindings& f) {
 
 std::string EventsAnswer(const analysis::JobView& job) {
   if (job.intervals.empty() && job.events.empty())
-    return "Unavailable: no dispatcher has kept the job's course.";
+    return "Unavailable: no dispatcher recorded the course of the job.";
   int64_t lost = 0, in_events = 0;
   for (const analysis::JobInterval& one : job.intervals) lost += one.lost;
   for (const analysis::JobEvent& one : job.events) in_events += one.kind == "worker_lost";
@@ -84,12 +84,12 @@ Json CourseCard(const analysis::JobView& job, const analysis::JobFindings& f) {
   Json card = {{"question", "How did the job go on?"}};
   const auto known = [](const analysis::JobInterval& one) { return one.running_ns > 0; };
   if (std::none_of(job.intervals.begin(), job.intervals.end(), known)) {
-    card["empty"] = "Unavailable: no dispatcher has kept the job's course.";
+    card["empty"] = "Unavailable: no dispatcher recorded the course of the job.";
     return card;
   }
   std::string text = fmt::format("On average {} workers served", FormatCount(f.workers));
   if (const auto wanted = job.intervals.back().wanted)
-    text += fmt::format("; {} were wanted at last", *wanted);
+    text += fmt::format("; at the end, {} were wanted", *wanted);
   card["answer"] = text + ".";
   card["read"] = {"The number beside a name is the mean over the job.",
                   "Wanted are as many as let no rank wait, within the limits that were set."};
