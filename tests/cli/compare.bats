@@ -61,7 +61,9 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
   # Before and after a time of one run: of half a second, too short for an answer.
   run --separate-stderr "$HEADRACE" compare both-B-1 --split 250ms
   [ "$status" -eq 4 ]
-  [[ "$output" == *"withheld: "*"parts of one run"*"LIMIT "*"give parts of 8 s each or more"* ]]
+  # On a busy machine a part of it may have no step at all.
+  [[ "$output" == *"withheld: "*"parts of one run"*"LIMIT "*"give parts of 8 s each or more"* ||
+    "$stderr" == *"nothing was measured on both sides"* ]]
   # Runs of another machine are refused, and marked when forced.
   python3 -c 'import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute("UPDATE runs SET cpu_model = \"another\" WHERE name LIKE \"both-A-%\""); d.commit()' "$HEADRACE_DB"
   run "$HEADRACE" compare tag:both-A tag:both-B
