@@ -29,7 +29,7 @@ page() { "$HEADRACE" report latest | tr -s ' \n' ' '; }
   FAKE_NVML_PIDS=$PWD/pids with_devices 29 profile -q --no-hook -- sh -c "$(loader)"
   verdict '.accelerator | .idle_ratio > 0.70 and .idle_ratio < 0.72 and .story == "plain" and .devices == "gpu0"'
   verdict '.accelerator | .idle_waiting_least_ratio <= .idle_waiting_most_ratio and .idle_waiting_most_ratio <= 0.72'
-  [[ "$(page)" == *" gpu GPU 0 is idle 71.0 % of the time ["*"]; the consumer waits for data in "*" of that time"* ]]
+  [[ "$(page)" == *" gpu GPU 0 is idle 71.0 % of the time"*"; the consumer waits for data in "*" of that time"* ]]
   [[ "$(page)" != *"whether an accelerator computes"* ]]
   # Its user is the recorded process: so what keeps it busy bounds the gain.
   "$HEADRACE" report latest --json | jq -e --arg pid "$(cut -d' ' -f2 pids)" '.accelerators[0] | .pids == $pid and .use_ratio > 0.28'
