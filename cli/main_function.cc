@@ -139,6 +139,8 @@ int Dispatch(const std::string& name, const std::vector<std::string>& words) {
 std::string WayOut(const Error& error) {
   if (!error.fix().empty() || error.where().empty() || error.code() != ExitCode::kBadData)
     return "";
+  // "unix:/run/b.sock", "shm:NAME": addresses, not paths.
+  if (error.where().find(':') < error.where().find('/')) return "";
   const std::filesystem::path path(error.where());
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Runs the tests of a build: run_tests.sh BUILD JOBS [CTEST ARGUMENT...]. All of them once, JOBS at a time; those that must be alone
-# are (RUN_SERIAL). Left out are those with the label `pmu`, which need machines of their own, those with the label `release` in the
-# build of a sanitizer, and those with the label `ci` unless HEADRACE_CI is set, where those with the label `long` (packages in empty
-# systems, Slurm, the site, clang-tidy) are left out instead. Of what fell, tests whose result depends on the program alone have failed. Those that compare what a probe measured on this machine with a truth (label `measures`) are run up to
-# twice more with nothing beside them, since neighbours and a hypervisor may take the CPU between a truth's clock and a probe's;
-# they are named at the end. Ends with 1 if any test failed.
+# Runs the tests of a build: run_tests.sh BUILD JOBS [CTEST ARGUMENT...]. All of them once, JOBS at a time; those that must be
+# alone are (RUN_SERIAL). Left out are those with the label `pmu`, which need machines of their own, those with the label
+# `release` in the build of a sanitizer, and those with the label `ci` unless HEADRACE_CI is set, where those with the label
+# `long` (packages in empty systems, Slurm, the site, clang-tidy) are left out instead. Of what fell, tests whose result
+# depends on the program alone have failed. Those that compare what a probe measured on this machine with a truth (label
+# `measures`) are run up to twice more with nothing beside them, since neighbours and a hypervisor may take the CPU between a
+# truth's clock and a probe's; they are named at the end. Ends with 1 if any test failed.
 set -eu
 build=$1 jobs=$2
 shift 2

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "analysis/run/process_figures.h"
 #include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -40,26 +41,9 @@ double Rank::steps_per_s() const {
 }
 
 std::vector<Rank> Ranks(const RunView& run) {
-  std::map<int64_t, Rank> by_process;
-  for (const MeasurementRow& row : run.measurements) {
-    if (!row.process_id || !row.value) continue;
-    double Rank::*figure = nullptr;
-    double scale = 1e-9;
-    if (row.metric == "rank_steps_count") {
-      figure = &Rank::steps;
-      scale = 1;
-    } else if (row.metric == "rank_wait_ns") {
-      figure = &Rank::wait_s;
-    } else if (row.metric == "rank_compute_ns") {
-      figure = &Rank::compute_s;
-    } else {
-      continue;
-    }
-    Rank& rank = by_process[*row.process_id];
-    rank.pid = row.pid;
-    rank.process = row.process;
-    rank.*figure = *row.value * scale;
-  }
+  auto by_process = FiguresByProcess<Rank>(run, {{"rank_steps_count", &Rank::steps},
+                                                 {"rank_wait_ns", &Rank::wait_s, 1e-9},
+                                                 {"rank_compute_ns", &Rank::compute_s, 1e-9}});
   std::vector<Rank> ranks;
   for (auto& [id, rank] : by_process) {
     if (rank.steps > 0) ranks.push_back(std::move(rank));

@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
 
+#include "analysis/run/process_figures.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
 
@@ -20,31 +19,19 @@ double LoaderWorker::wait_ratio() const {
 }
 
 std::vector<LoaderWorker> LoaderWorkers(const RunView& run) {
-  std::map<int64_t, LoaderWorker> by_process;
-  std::set<int64_t> ranks;  // what takes batches makes none for others
+  auto by_process =
+      FiguresByProcess<LoaderWorker>(run, {{"worker_batches_count", &LoaderWorker::batches},
+                                           {"worker_work_ns", &LoaderWorker::work_s, 1e-9},
+                                           {"worker_wait_ns", &LoaderWorker::wait_s, 1e-9}});
+  // What takes batches makes none for others.
   for (const MeasurementRow& row : run.measurements) {
-    if (!row.process_id || !row.value) continue;
-    if (row.metric == "rank_steps_count" && *row.value > 0) ranks.insert(*row.process_id);
-    double LoaderWorker::*figure = nullptr;
-    double scale = 1e-9;
-    if (row.metric == "worker_batches_count") {
-      figure = &LoaderWorker::batches;
-      scale = 1;
-    } else if (row.metric == "worker_work_ns") {
-      figure = &LoaderWorker::work_s;
-    } else if (row.metric == "worker_wait_ns") {
-      figure = &LoaderWorker::wait_s;
-    } else {
-      continue;
+    if (row.metric == "rank_steps_count" && row.process_id && row.value.value_or(0) > 0) {
+      by_process.erase(*row.process_id);
     }
-    LoaderWorker& worker = by_process[*row.process_id];
-    worker.pid = row.pid;
-    worker.process = row.process;
-    worker.*figure = *row.value * scale;
   }
   std::vector<LoaderWorker> workers;
   for (auto& [id, worker] : by_process) {
-    if (worker.batches > 0 && !ranks.contains(id)) workers.push_back(std::move(worker));
+    if (worker.batches > 0) workers.push_back(std::move(worker));
   }
   std::stable_sort(
       workers.begin(), workers.end(),

@@ -330,7 +330,8 @@ def make_readers(options, folder, tables):
     return ours, peers, len(expected.schema.names)
 
 
-def main():
+def arguments():
+    """The options that rounds over one table's layouts have."""
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=7)
@@ -339,6 +340,11 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)))
     parser.add_argument("--markdown", type=pathlib.Path)
+    return parser
+
+
+def main():
+    parser = arguments()
     parser.add_argument("--svg", type=pathlib.Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:

@@ -326,15 +326,8 @@ def versions():
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--rows", type=int, default=65536)
-    parser.add_argument("--features", default="0.0625")
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
-    parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)))
+    parser = best_layouts.arguments()
     parser.add_argument("--only", default="", help="loaders whose name has this word: parquet, arrow, huggingface, vortex, tensorflow")
-    parser.add_argument("--markdown", type=pathlib.Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         tables = best_layouts.make_tables(options, pathlib.Path(place), ("off (zstd 3, stripes of 2048)", *OUR_LAYOUTS))

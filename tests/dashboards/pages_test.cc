@@ -83,6 +83,16 @@ TEST_F(Pages, EveryCardAnswersOrSaysWhyNot) {
   EXPECT_THAT(cards["pipeline"]["answer"].get<std::string>(), HasSubstr("fetch is busy"));
 }
 
+TEST_F(Pages, ABriefReportKeepsTimesAndCountsWhole) {
+  const json full = Ask("report"), brief = Ask("report", {.values = {{"brief", "1"}}, .body = ""});
+  EXPECT_LT(brief.dump().size(), full.dump().size());
+  EXPECT_EQ(brief["run"]["started_seconds"], full["run"]["started_seconds"]);
+  EXPECT_EQ(brief["page"], full["page"]);
+  // The server keeps an answer under what was said, and an empty word says nothing.
+  EXPECT_EQ(Ask("report", {.values = {{"brief", ""}}, .body = ""}), full);
+  EXPECT_EQ(Ask("questions")["questions"], full["questions"]);
+}
+
 TEST_F(Pages, EveryQuestionOfTheConsoleCanBeAsked) {
   const json questions = Ask("report")["questions"];
   EXPECT_GE(questions.size(), 5u);

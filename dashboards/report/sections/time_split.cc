@@ -22,6 +22,8 @@ double WholeNs(const OperatorRow& op) {
   return static_cast<double>(op.busy_ns + op.wait_in_ns + op.wait_out_ns);
 }
 
+constexpr const char* kOneWay = "only one of the two ways to find c was in use";
+
 // Of all its time, as every other column of the row.
 std::optional<double> ResidualRatio(const OperatorRow& op) {
   if (!op.residual_ns || WholeNs(op) <= 0) return std::nullopt;
@@ -58,7 +60,7 @@ std::vector<Value> SplitRow(const analysis::RunView& run, const OperatorRow& op)
   row.push_back(share(real(op.runnable_ns)));
   row.push_back(share(static_cast<double>(op.wait_in_ns + op.wait_out_ns)));
   row.push_back(op.source);
-  row.push_back(Ratio(ResidualRatio(op), "only one of the two ways to find c was in use"));
+  row.push_back(Ratio(ResidualRatio(op), kOneWay));
   return row;
 }
 
@@ -88,7 +90,7 @@ std::optional<Section> TimeSplit(const analysis::RunView& run,
                {"residual_ratio", "residual"}},
               {}};
   table.text_rows = 20;
-  double worst = 0;
+  std::optional<double> worst;
   for (size_t i = 0; i < run.operators.size(); ++i) {
     const OperatorRow& op = run.operators[i];
     const std::string doubt = analysis::Doubts::Of(statements.doubts.operators, i);
@@ -97,10 +99,12 @@ std::optional<Section> TimeSplit(const analysis::RunView& run,
           table, {{"operator", op.name}, {"stage", op.stage}, {"source", op.source}}, doubt));
       continue;
     }
-    worst = std::max(worst, std::abs(ResidualRatio(op).value_or(0)));
+    if (const auto residual = ResidualRatio(op)) {
+      worst = std::max(worst.value_or(0), std::abs(*residual));
+    }
     table.rows.push_back(SplitRow(run, op));
   }
-  section.facts.push_back({"worst_residual_ratio", Ratio(worst, "")});
+  section.facts.push_back({"worst_residual_ratio", Ratio(worst, kOneWay)});
   section.tables.push_back(std::move(table));
   return section;
 }

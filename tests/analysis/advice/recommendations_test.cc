@@ -21,6 +21,7 @@
 #include "analysis/run/settings.h"
 #include "analysis/thresholds.h"
 #include "tests/analysis/made_runs.h"
+#include "tests/analysis/process_figure.h"
 #include "tests/analysis/synthetic_run.h"
 
 namespace headrace::analysis {
@@ -269,16 +270,10 @@ RunView InTurn(bool uneven) {
   const auto batches = static_cast<double>(run.steps.steps_count) / 2;
   for (int64_t worker = 0; worker < 2; ++worker) {
     const double batch_s = uneven ? (worker == 0 ? 0.009 : 0.003) : 0.006;
-    const auto put = [&](const char* metric, double value) {
-      MeasurementRow row;
-      row.metric = metric;
-      row.process_id = row.pid = 100 + worker;
-      row.value = value;
-      run.measurements.push_back(row);
-    };
-    put("worker_batches_count", batches);
-    put("worker_work_ns", batches * batch_s * 1e9);
-    put("worker_wait_ns", std::max(0.0, 10 - batches * batch_s) * 1e9);
+    const int64_t pid = 100 + worker;
+    AddProcessFigure(&run, pid, "worker_batches_count", batches);
+    AddProcessFigure(&run, pid, "worker_work_ns", batches * batch_s * 1e9);
+    AddProcessFigure(&run, pid, "worker_wait_ns", std::max(0.0, 10 - batches * batch_s) * 1e9);
   }
   return run;
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/analysis/process_figure.h"
+
 namespace headrace::analysis {
 namespace {
 
@@ -13,17 +15,9 @@ RunView RunOf(const std::vector<Given>& ranks) {
   RunView run;
   int64_t pid = 100;
   for (const Given& rank : ranks) {
-    const auto put = [&](const char* metric, double value) {
-      MeasurementRow row;
-      row.metric = metric;
-      row.process_id = row.pid = pid;
-      row.process = "python";
-      row.value = value;
-      run.measurements.push_back(row);
-    };
-    put("rank_steps_count", rank.steps);
-    put("rank_wait_ns", rank.wait_s * 1e9);
-    put("rank_compute_ns", rank.compute_s * 1e9);
+    AddProcessFigure(&run, pid, "rank_steps_count", rank.steps);
+    AddProcessFigure(&run, pid, "rank_wait_ns", rank.wait_s * 1e9);
+    AddProcessFigure(&run, pid, "rank_compute_ns", rank.compute_s * 1e9);
     ++pid;
   }
   return run;

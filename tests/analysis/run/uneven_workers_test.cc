@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/analysis/process_figure.h"
+
 namespace headrace::analysis {
 namespace {
 
@@ -14,17 +16,9 @@ RunView RunOfWorkers(const std::vector<MadeBy>& workers) {
   RunView run;
   int64_t pid = 100;
   for (const MadeBy& worker : workers) {
-    const auto put = [&](const char* metric, double value) {
-      MeasurementRow row;
-      row.metric = metric;
-      row.process_id = row.pid = pid;
-      row.process = "python";
-      row.value = value;
-      run.measurements.push_back(row);
-    };
-    put("worker_batches_count", worker.batches);
-    put("worker_work_ns", worker.work_s * 1e9);
-    put("worker_wait_ns", worker.wait_s * 1e9);
+    AddProcessFigure(&run, pid, "worker_batches_count", worker.batches);
+    AddProcessFigure(&run, pid, "worker_work_ns", worker.work_s * 1e9);
+    AddProcessFigure(&run, pid, "worker_wait_ns", worker.wait_s * 1e9);
     ++pid;
   }
   return run;
