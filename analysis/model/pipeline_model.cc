@@ -243,7 +243,9 @@ void PipelineModel::ReadOrder() {
 }
 
 void PipelineModel::ReadUneven() {
-  if (!ordered_ || consumers_ > 1) return;
+  if (consumers_ > 1) return;
+  // That batches are taken in turn is told by their numbers: a worker that is free to go on makes
+  // more of what costs it less.
   const std::vector<LoaderWorker> workers = LoaderWorkers(*run_);
   for (size_t s = 0; s < stages_.size(); ++s) {
     if (stages_[s].on_consumer || stages_[s].parallelism < 2) continue;

@@ -48,6 +48,7 @@ TEST(UnevenWorkers, AreFoundWhereItIsNoChance) {
       {"as far apart as chance takes them", {{30, 9.8, 0.2}, {30, 6.8, 3.2}}, 2, 0.4, 0},
       {"few batches", {{12, 9.8, 0.2}, {12, 2, 8}}, 2, 0.1, 0},
       {"nobody takes them in turn", {{60, 9.8, 0.2}, {300, 9.8, 0.2}}, 2, 0.1, 0},
+      {"nor here, although they are few", {{22, 9.8, 0.2}, {30, 9.8, 0.2}}, 2, 0.1, 0},
       {"workers of several epochs",
        {{100, 4, 1}, {100, 1, 4}, {100, 4, 1}, {100, 1, 4}},
        2,
