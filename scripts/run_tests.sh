@@ -5,7 +5,8 @@
 # `long` (packages in empty systems, Slurm, the site, clang-tidy) are left out instead. Of what fell, tests whose result
 # depends on the program alone have failed. Those that compare what a probe measured on this machine with a truth (label
 # `measures`) are run up to twice more with nothing beside them, since neighbours and a hypervisor may take the CPU between a
-# truth's clock and a probe's; they are named at the end. Ends with 1 if any test failed.
+# truth's clock and a probe's; they are named at the end. So are those that had no end in their time (tests/cli/watched.sh).
+# Ends with 1 if any test failed.
 set -eu
 build=$1 jobs=$2
 shift 2
@@ -34,12 +35,17 @@ said() {
       own && !/^ok / { print "    " $0 }' "$log" | tail -40
   done
 }
+# Had no end in its time: see its own part of the log.
+endless() {
+  awk '/^[0-9]+\/[0-9]+ Test: / { name = substr($0, index($0, "Test: ") + 6) } /^# watched: not at its end/ { print name }' "$log"
+}
 status=0
-lasting=$(failed -LE measures)
-repeated=$(failed -L measures)
+lasting=$(failed -LE measures | grep -vxF "$(endless)" || true)
+repeated=$({ failed -L measures; endless; } | sort -u)
 if [ -n "$repeated" ]; then
-  echo "run_tests: what measures and failed is repeated, with nothing beside it"
-  ctest --test-dir "$build" -j 1 --output-on-failure --repeat until-pass:2 -L measures -R "^($names)\$" || status=1
+  echo "run_tests: what measures or had no end, and failed, is repeated, with nothing beside it"
+  again=$(printf '%s\n' "$repeated" | sed -E 's/[].*+?()^$|\[]/\\&/g' | paste -sd '|')
+  ctest --test-dir "$build" -j 1 --output-on-failure --repeat until-pass:2 -R "^($again)\$" || status=1
   printf 'Failed beside others, and were repeated:\n'
   said "$repeated"
 fi

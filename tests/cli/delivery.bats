@@ -52,10 +52,11 @@ send() { "$HEADRACE" run t/pipeline.toml --no-record -q --set consumer.step=0 --
 @test "a consumer that is killed ends the run with one line and exit 1" {
   make_table
   for kind in unix shm; do
-    consume "$kind:s" --step-time 20ms
+    rm -f rows
+    consume "$kind:s" --step-time 1ms --row-log rows
     "$HEADRACE" run t/pipeline.toml --no-record -q --epochs 1000 --set consumer.step=0 --set delivery.to="$kind:$DIR/s" 2> run_err 3>&- &
     RUN=$!
-    until_true 20 connected $CONSUMER
+    until_true 20 test -s rows  # a connection alone may not have said yet who is there
     kill -9 $CONSUMER
     code=0; wait $RUN || code=$?
     [ $code -eq 1 ]
@@ -67,11 +68,12 @@ send() { "$HEADRACE" run t/pipeline.toml --no-record -q --set consumer.step=0 --
 @test "a producer that is killed ends the consumer with one line and exit 1" {
   make_table
   for kind in unix shm; do
-    consume "$kind:s" --step-time 5ms -q
+    rm -f rows
+    consume "$kind:s" --step-time 1ms --row-log rows -q
     : > run_err
     "$HEADRACE" run t/pipeline.toml --no-record -q --epochs 1000 --set consumer.step=0 --set delivery.to="$kind:$DIR/s" 2> run_err 3>&- &
     RUN=$!
-    until_true 20 connected $CONSUMER
+    until_true 20 test -s rows
     kill -9 $RUN
     code=0; wait $CONSUMER || code=$?
     [ $code -eq 1 ]
