@@ -17,7 +17,7 @@ void CheckInOrder(const DeliveryLedger& has, uint32_t rank, uint32_t ranks, uint
     first_unit.push_back(units);
     units += NumUnits(split.count, unit_rows);
   }
-  for (const RowSpan& span : has.Settled()) {
+  has.EachSettled(0, [&](const RowSpan& span) {
     const RowRange& split = has.splits()[span.split];
     const uint64_t last = UnitOf(split, span.first + span.count - 1, unit_rows);
     for (uint64_t unit = UnitOf(split, span.first, unit_rows); unit <= last; ++unit) {
@@ -30,7 +30,7 @@ void CheckInOrder(const DeliveryLedger& has, uint32_t rank, uint32_t ranks, uint
           fmt::format("rank {}", rank),
           "go on with the ranks, batch_rows and order that it was made with");
     }
-  }
+  });
 }
 
 UnitOrder::UnitOrder(DeliveryLedger has, uint64_t epochs, uint64_t unit_rows, uint32_t rank,

@@ -4,6 +4,7 @@
 //
 // fuzz run: share=2 length=4096
 // fuzz sources: reader/pipeline/delivery/checkpoint.cc reader/pipeline/delivery/ledger.cc
+// fuzz sources: reader/pipeline/delivery/row_set.cc
 // fuzz sources: reader/service/message.cc reader/service/split_board.cc reader/service/job.cc
 // fuzz sources: reader/service/dispatcher.cc reader/service/unit_order.cc reader/service/client.cc
 // fuzz sources: reader/service/worker.cc

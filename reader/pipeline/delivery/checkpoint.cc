@@ -17,7 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMagic = "headrace.checkpoint/2\n";
+constexpr std::string_view kMagic = "headrace.checkpoint/3\n";
+constexpr std::string_view kMagicBefore = "headrace.checkpoint/2\n";
+static_assert(kMagic.size() == kMagicBefore.size());
 constexpr size_t kMagicName = sizeof "headrace.checkpoint/" - 1;  // before the version
 constexpr uint64_t kMaxCheckpointBytes = uint64_t{1} << 32;
 static_assert(std::endian::native == std::endian::little);
@@ -70,6 +72,24 @@ class Parser {
 
 uint64_t Hash(std::string_view text) { return XXH64(text.data(), text.size(), 0); }
 
+// The settled rows of an epoch, as version 2 has them.
+RowSet PartialOfVersion2(Parser* in) {
+  RowSet rows;
+  uint64_t end = 0;
+  for (uint64_t splits = in->Count(32); splits > 0; --splits) {
+    in->Number();  // the split: its rows say it
+    for (uint64_t left = in->Count(16); left > 0; --left) {
+      const uint64_t first = in->Number(), count = in->Number();
+      if (first < end || first > RowSet::kMostRows || count == 0 ||
+          count > RowSet::kMostRows - first)
+        in->Fail("rows out of order");
+      rows.Append({first, count});
+      end = first + count;
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string SerializeCheckpoint(const Checkpoint& checkpoint) {
@@ -85,15 +105,9 @@ std::string SerializeCheckpoint(const Checkpoint& checkpoint) {
   for (const auto& [number, epoch] : delivered.epochs) {
     out.Number(number);
     for (const uint64_t word : epoch.done) out.Number(word);
-    out.Number(epoch.partial.size());
-    for (const auto& [split, ranges] : epoch.partial) {
-      out.Number(split);
-      out.Number(ranges.size());
-      for (const RowRange& range : ranges) {
-        out.Number(range.first);
-        out.Number(range.count);
-      }
-    }
+    const std::string partial = epoch.partial.Serialize();
+    out.Number(partial.size());
+    out.Bytes(partial);
   }
   out.Number(checkpoint.consumer_state.size());
   out.Bytes(checkpoint.consumer_state);
@@ -103,12 +117,14 @@ std::string SerializeCheckpoint(const Checkpoint& checkpoint) {
 
 Checkpoint ParseCheckpoint(std::string_view text, const std::string& name) {
   Parser in(text, name);
-  if (text.starts_with(kMagic.substr(0, kMagicName)) && !text.starts_with(kMagic))
+  const bool is_version_2 = text.starts_with(kMagicBefore);
+  if (text.starts_with(kMagic.substr(0, kMagicName)) && !text.starts_with(kMagic) && !is_version_2)
     throw Error(ExitCode::kBadData, "is a checkpoint of another version of headrace", name,
                 "go on with that version, or without the checkpoint: the run then starts from the "
                 "first row");
-  if (in.left() < kMagic.size() + 8 || in.Bytes(kMagic.size()) != kMagic)
-    in.Fail("it does not begin with headrace.checkpoint/2");
+  const std::string_view magic = is_version_2 ? kMagicBefore : kMagic;
+  if (in.left() < magic.size() + 8 || in.Bytes(magic.size()) != magic)
+    in.Fail("it does not begin with headrace.checkpoint/3");
   const std::string_view body = text.substr(0, text.size() - 8);
   uint64_t sum;
   std::memcpy(&sum, text.data() + body.size(), 8);
@@ -131,17 +147,13 @@ Checkpoint ParseCheckpoint(std::string_view text, const std::string& name) {
     if (words > in.left() / 8) in.Fail(fmt::format("{} splits do not fit", checkpoint.splits));
     epoch.done.resize(words);
     for (uint64_t& word : epoch.done) word = in.Number();
-    for (uint64_t partial = in.Count(32); partial > 0; --partial) {
-      const uint64_t split = in.Number();
-      if (!epoch.partial.empty() && split <= epoch.partial.rbegin()->first)
-        in.Fail("splits out of order");
-      std::vector<RowRange>& ranges = epoch.partial[split];
-      ranges.resize(in.Count(16));
-      for (RowRange& range : ranges) {
-        range.first = in.Number();
-        range.count = in.Number();
-      }
+    if (is_version_2) {
+      epoch.partial = PartialOfVersion2(&in);
+      continue;
     }
+    auto partial = RowSet::Parse(in.Bytes(in.Number()));
+    if (!partial) in.Fail("its settled rows are no ranges in order");
+    epoch.partial = std::move(*partial);
   }
   checkpoint.consumer_state = in.Bytes(in.Number());
   if (in.left() != 8) in.Fail("bytes are left over");

@@ -3,14 +3,16 @@
 // own state at the same moment. Transforms draw by row numbers, so there is no random state to
 // save.
 //
-// headrace.checkpoint/2, all numbers u64 little-endian:
-//   22 bytes  "headrace.checkpoint/2\n"
+// headrace.checkpoint/3, all numbers u64 little-endian:
+//   22 bytes  "headrace.checkpoint/3\n"
 //   fingerprint: table, projection, transforms, seed
 //   splits of the table; batches delivered; rows delivered; first epoch; number of epochs, and of
-//   each: its number; a bit per split in ceil(splits / 64) words; number of partial splits, and of
-//   each: its number, the number of its settled ranges, their first row and row count
+//   each: its number; a bit per split in ceil(splits / 64) words; the settled rows of the other
+//   splits: their length in bytes, their bytes (RowSet::Serialize)
 //   consumer state: its length, its bytes
 //   8 bytes   XXH64 of all before
+// headrace.checkpoint/2, which is still read, has instead of the settled rows: number of partial
+// splits, and of each: its number, the number of its settled ranges, their first row and row count
 #pragma once
 #include <cstdint>
 #include <string>

@@ -21,28 +21,46 @@ uint64_t NumBits(const std::vector<uint64_t>& words) {
   return bits;
 }
 
-// Adds a range to ascending ranges that neither touch nor overlap.
-void Insert(std::vector<RowRange>* ranges, uint64_t first, uint64_t count) {
-  auto next =
-      std::lower_bound(ranges->begin(), ranges->end(), first,
-                       [](const RowRange& range, uint64_t row) { return range.first < row; });
-  const bool before = next != ranges->begin();
-  const uint64_t before_end = before ? std::prev(next)->first + std::prev(next)->count : 0;
-  HR_CHECK(
-      (!before || before_end <= first) && (next == ranges->end() || first + count <= next->first),
-      "a row was delivered twice");
-  const bool joins_before = before && before_end == first;
-  const bool joins_next = next != ranges->end() && first + count == next->first;
-  if (joins_before && joins_next) {
-    std::prev(next)->count += count + next->count;
-    ranges->erase(next);
-  } else if (joins_before) {
-    std::prev(next)->count += count;
-  } else if (joins_next) {
-    next->first = first;
-    next->count += count;
-  } else {
-    ranges->insert(next, {first, count});
+void SetBit(std::vector<uint64_t>* words, uint64_t index) {
+  (*words)[index >> 6] |= uint64_t{1} << (index & 63);
+}
+
+// Cuts ranges of rows, which ascend, into those of splits.
+class CutBySplits {
+ public:
+  explicit CutBySplits(const std::vector<RowRange>& splits) : splits_(splits) {}
+  // Calls take(split, rows of it). False when some row is of no split.
+  template <typename Take>
+  bool operator()(RowRange range, const Take& take) {
+    while (range.count > 0) {
+      while (at_ < splits_.size() && splits_[at_].end() <= range.first) ++at_;
+      if (at_ == splits_.size() || range.first < splits_[at_].first) return false;
+      const RowRange part = {range.first, std::min(range.end(), splits_[at_].end()) - range.first};
+      take(at_, part);
+      range = {part.end(), range.count - part.count};
+    }
+    return true;
+  }
+
+ private:
+  const std::vector<RowRange>& splits_;
+  uint64_t at_ = 0;
+};
+
+// Of two sets, by their first rows.
+template <typename Take>
+void EachOfBoth(const RowSet& a, const RowSet& b, const Take& take) {
+  RowSet::Cursor of_a(a), of_b(b);
+  RowRange in_a, in_b;
+  bool has_a = of_a.Next(&in_a), has_b = of_b.Next(&in_b);
+  while (has_a || has_b) {
+    if (has_a && (!has_b || in_a.first <= in_b.first)) {
+      take(in_a);
+      has_a = of_a.Next(&in_a);
+    } else {
+      take(in_b);
+      has_b = of_b.Next(&in_b);
+    }
   }
 }
 
@@ -71,20 +89,16 @@ DeliveryLedger::DeliveryLedger(const DeliveryLedger& like, DeliveryState state)
     require(epoch.done.size() == (splits().size() + 63) / 64, "the splits differ in number");
     if (splits().size() % 64 != 0)
       require(epoch.done.back() >> splits().size() % 64 == 0, "more splits than the table has");
-    for (const auto& [split, ranges] : epoch.partial) {
-      require(split < splits().size() && !Bit(epoch.done, split) && !ranges.empty(),
-              "settled rows of a split that cannot have them");
-      uint64_t low = splits()[split].first;
-      const uint64_t end = low + splits()[split].count;
-      uint64_t settled = 0;
-      for (const RowRange& range : ranges) {
-        require(range.count > 0 && range.first >= low && range.first < end &&
-                    range.count <= end - range.first,
-                "settled rows outside their split, or out of order");
-        low = range.first + range.count + 1;
-        settled += range.count;
-      }
-      require(settled < splits()[split].count, "a split settled whole that is not called done");
+    CutBySplits cut(splits());
+    RowSet::Cursor cursor(epoch.partial);
+    for (RowRange range; cursor.Next(&range);) {
+      const bool is_of_splits =
+          cut(range, [&, &epoch = epoch](uint64_t split, const RowRange& part) {
+            require(!Bit(epoch.done, split), "settled rows of a split that is done");
+            require(part.count < splits()[split].count,
+                    "a split settled whole that is not called done");
+          });
+      require(is_of_splits, "settled rows of no split");
     }
   }
   state_ = std::move(state);
@@ -96,7 +110,7 @@ DeliveryState::Epoch& DeliveryLedger::EpochOf(uint64_t epoch) {
   if (is_new) {
     it->second.done.assign((splits().size() + 63) / 64, 0);
     for (uint64_t split = 0; split < splits().size(); ++split)
-      if (splits()[split].count == 0) it->second.done[split >> 6] |= uint64_t{1} << (split & 63);
+      if (splits()[split].count == 0) SetBit(&it->second.done, split);
     num_done_[epoch] = NumBits(it->second.done);
   }
   return it->second;
@@ -112,11 +126,15 @@ void DeliveryLedger::Settle(std::span<const RowSpan> spans) {
              "rows outside their split");
     DeliveryState::Epoch& epoch = EpochOf(span.epoch);
     HR_CHECK(!Bit(epoch.done, span.split), "a row was delivered twice");
-    std::vector<RowRange>& ranges = epoch.partial[span.split];
-    Insert(&ranges, span.first, span.count);
-    if (ranges.size() > 1 || ranges[0].count < split.count) continue;
-    epoch.partial.erase(span.split);
-    epoch.done[span.split >> 6] |= uint64_t{1} << (span.split & 63);
+    if (span.count < split.count) {
+      const RowRange settled = epoch.partial.Insert({span.first, span.count});
+      if (settled.first > split.first || settled.end() < split.end()) continue;
+      epoch.partial.Erase(split);
+    } else {
+      epoch.partial.Each(split,
+                         [](const RowRange&) { HR_CHECK(false, "a row was delivered twice"); });
+    }
+    SetBit(&epoch.done, span.split);
     ++num_done_[span.epoch];
     Finish(span.epoch);
   }
@@ -128,14 +146,7 @@ std::vector<RowSpan> DeliveryLedger::Unsettled(const RowSpan& span) const {
       span.count <= splits()[span.split].count &&
       span.first - splits()[span.split].first <= splits()[span.split].count - span.count;
   if (!is_row) throw Error(ExitCode::kBadData, "rows outside their split");
-  std::vector<RowSpan> parts;
-  const uint64_t end = span.first + span.count;
-  for (const RowSpan& left : Remaining(span.epoch, span.split)) {
-    const uint64_t low = std::max(span.first, left.first);
-    const uint64_t high = std::min(end, left.first + left.count);
-    if (low < high) parts.push_back({span.epoch, span.split, low, high - low, high - low});
-  }
-  return parts;
+  return Left(span.epoch, span.split, {span.first, span.count});
 }
 
 std::vector<RowSpan> DeliveryLedger::Admit(std::span<const RowSpan> spans) {
@@ -159,8 +170,11 @@ void DeliveryLedger::EachSettled(uint64_t from_epoch,
     if (epoch < from_epoch) continue;
     for (uint64_t split = 0; split < splits().size(); ++split)
       if (Bit(state.done, split)) add(epoch, split, splits()[split]);
-    for (const auto& [split, ranges] : state.partial)
-      for (const RowRange& range : ranges) add(epoch, split, range);
+    CutBySplits cut(splits());
+    RowSet::Cursor cursor(state.partial);
+    for (RowRange range; cursor.Next(&range);)
+      cut(range,
+          [&, number = epoch](uint64_t split, const RowRange& part) { add(number, split, part); });
   }
 }
 
@@ -171,7 +185,7 @@ std::vector<RowSpan> DeliveryLedger::Settled(uint64_t from_epoch) const {
 }
 
 std::optional<uint64_t> DeliveryLedger::AnySettled(const DeliveryState::Epoch& epoch) const {
-  if (!epoch.partial.empty()) return epoch.partial.begin()->second.front().first;
+  if (RowRange first; RowSet::Cursor(epoch.partial).Next(&first)) return first.first;
   for (uint64_t split = 0; split < splits().size(); ++split)
     if (splits()[split].count > 0 && Bit(epoch.done, split)) return splits()[split].first;
   return std::nullopt;
@@ -195,11 +209,59 @@ void DeliveryLedger::TakeWholeEpochs(uint64_t until) {
 
 void DeliveryLedger::Merge(const DeliveryLedger& other) {
   TakeWholeEpochs(other.first_epoch());
-  other.EachSettled(other.first_epoch(), [this](const RowSpan& span) {
-    const std::vector<RowSpan> parts = Unsettled(span);
-    if (parts.size() != 1 || parts[0].count != span.count) throw InBoth(span.epoch, span.first);
-    Settle(parts);
+  for (const auto& [number, epoch] : other.state_.epochs) MergeEpoch(number, epoch);
+}
+
+// Throws for a row of a split that the epoch has done.
+void DeliveryLedger::CheckApart(uint64_t number, const DeliveryState::Epoch& done,
+                                const RowSet& rows) const {
+  CutBySplits cut(splits());
+  RowSet::Cursor cursor(rows);
+  for (RowRange range; cursor.Next(&range);)
+    cut(range, [&](uint64_t split, const RowRange& part) {
+      if (Bit(done.done, split)) throw InBoth(number, part.first);
+    });
+}
+
+// Goes once through the ranges of both: there may be millions.
+void DeliveryLedger::MergeEpoch(uint64_t number, const DeliveryState::Epoch& theirs) {
+  if (number < state_.first_epoch) {
+    if (const auto row = AnySettled(theirs)) throw InBoth(number, *row);
+    return;
+  }
+  if (!AnySettled(theirs)) return;
+  DeliveryState::Epoch& ours = EpochOf(number);
+  for (uint64_t split = 0; split < splits().size(); ++split)
+    if (splits()[split].count > 0 && Bit(ours.done, split) && Bit(theirs.done, split))
+      throw InBoth(number, splits()[split].first);
+  CheckApart(number, theirs, ours.partial);
+  CheckApart(number, ours, theirs.partial);
+  for (size_t word = 0; word < ours.done.size(); ++word) ours.done[word] |= theirs.done[word];
+  RowSet both;
+  CutBySplits cut(splits());
+  RowRange joined;  // to be added once nothing touches it
+  const auto add = [&](const RowRange& range) {
+    cut(range, [&](uint64_t split, const RowRange& part) {
+      if (part.count == splits()[split].count) {
+        SetBit(&ours.done, split);
+      } else {
+        both.Append(part);
+      }
+    });
+  };
+  EachOfBoth(ours.partial, theirs.partial, [&](const RowRange& range) {
+    if (joined.count > 0 && range.first < joined.end()) throw InBoth(number, range.first);
+    if (joined.count > 0 && range.first == joined.end()) {
+      joined.count += range.count;
+      return;
+    }
+    if (joined.count > 0) add(joined);
+    joined = range;
   });
+  if (joined.count > 0) add(joined);
+  ours.partial = std::move(both);
+  num_done_[number] = NumBits(ours.done);
+  Finish(number);
 }
 
 // Epochs that are whole, from the first on, need no memory.
@@ -223,23 +285,30 @@ bool DeliveryLedger::IsDone(uint64_t epoch, uint64_t split) const {
 bool DeliveryLedger::IsWhole(uint64_t epoch, uint64_t split) const {
   if (IsDone(epoch, split)) return false;
   const auto it = state_.epochs.find(epoch);
-  return it == state_.epochs.end() || !it->second.partial.contains(split);
+  bool is_whole = true;
+  if (it != state_.epochs.end())
+    it->second.partial.Each(splits()[split], [&](const RowRange&) { is_whole = false; });
+  return is_whole;
 }
 
 std::vector<RowSpan> DeliveryLedger::Remaining(uint64_t epoch, uint64_t split) const {
+  return Left(epoch, split, splits()[split]);
+}
+
+std::vector<RowSpan> DeliveryLedger::Left(uint64_t epoch, uint64_t split,
+                                          const RowRange& within) const {
   std::vector<RowSpan> remaining;
   if (IsDone(epoch, split)) return remaining;
-  uint64_t next = splits()[split].first;
+  uint64_t next = within.first;
   const auto add_until = [&](uint64_t end) {
     if (next < end) remaining.push_back({epoch, split, next, end - next, end - next});
   };
-  if (!IsWhole(epoch, split)) {
-    for (const RowRange& range : state_.epochs.at(epoch).partial.at(split)) {
+  if (const auto it = state_.epochs.find(epoch); it != state_.epochs.end())
+    it->second.partial.Each(within, [&](const RowRange& range) {
       add_until(range.first);
-      next = range.first + range.count;
-    }
-  }
-  add_until(splits()[split].first + splits()[split].count);
+      next = range.end();
+    });
+  add_until(within.end());
   return remaining;
 }
 
@@ -248,8 +317,7 @@ uint64_t DeliveryLedger::settled_rows() const {
   for (const auto& [number, epoch] : state_.epochs) {
     for (uint64_t split = 0; split < splits().size(); ++split)
       if (Bit(epoch.done, split)) rows += splits()[split].count;
-    for (const auto& [split, ranges] : epoch.partial)
-      for (const RowRange& range : ranges) rows += range.count;
+    rows += epoch.partial.num_rows();
   }
   return rows;
 }

@@ -1,6 +1,6 @@
 // DeliveryLedger: which rows of which epoch the consumer has taken. Rows are settled by the spans
 // of its batches (reader/batch/row_span.h). A fully settled split takes one bit, a fully settled
-// epoch nothing.
+// epoch nothing; of splits that are not, a range of rows takes a few bytes (row_set.h).
 //
 // Not thread-safe, except for const functions while nothing changes it.
 #pragma once
@@ -13,21 +13,16 @@
 #include <vector>
 
 #include "reader/batch/row_span.h"
+#include "reader/pipeline/delivery/row_set.h"
 
 namespace headrace::reader {
-
-// Rows [first, first + count) of the table.
-struct RowRange {
-  uint64_t first = 0, count = 0;
-  bool operator==(const RowRange&) const = default;
-};
 
 // A ledger's content, for a file. Epochs before first_epoch are settled. Later epochs that are not
 // in `epochs` have nothing settled.
 struct DeliveryState {
   struct Epoch {
-    std::vector<uint64_t> done;                         // a bit per split, least significant first
-    std::map<uint64_t, std::vector<RowRange>> partial;  // of splits that are not done: settled rows
+    std::vector<uint64_t> done;  // a bit per split, least significant first
+    RowSet partial;              // the settled rows of splits that are not done
     bool operator==(const Epoch&) const = default;
   };
   uint64_t first_epoch = 0;
@@ -40,9 +35,8 @@ class DeliveryLedger {
   // `splits` are those of the table, in its order, one behind the other. Splits without rows are
   // settled from the beginning.
   explicit DeliveryLedger(std::vector<RowRange> splits);
-  // Continues from `state`. Throws Error kBadData when it does not fit these splits: ranges outside
-  // their split, not ascending, touching or overlapping each other; bits for splits that are not
-  // there.
+  // Continues from `state`. Throws Error kBadData when it does not fit these splits: rows of no
+  // split, of one that is done, or all of one that is not; bits for splits that are not there.
   DeliveryLedger(std::vector<RowRange> splits, DeliveryState state);
   // The same of the splits of another one, which both then have together.
   DeliveryLedger(const DeliveryLedger& like, DeliveryState state);
@@ -60,7 +54,9 @@ class DeliveryLedger {
   // settled a row.
   void Merge(const DeliveryLedger& other);
 
-  // The ranges that are settled, of this epoch and those after it, with rows = count.
+  // The ranges that are settled, of this epoch and those after it, with rows = count; one after the
+  // other, as all together may be many.
+  void EachSettled(uint64_t from_epoch, const std::function<void(const RowSpan&)>& take) const;
   std::vector<RowSpan> Settled(uint64_t from_epoch = 0) const;
 
   bool IsDone(uint64_t epoch, uint64_t split) const;
@@ -74,12 +70,14 @@ class DeliveryLedger {
   const std::vector<RowRange>& splits() const { return *splits_; }
 
  private:
-  // One range after the other: all together may be many.
-  void EachSettled(uint64_t from_epoch, const std::function<void(const RowSpan&)>& take) const;
+  // Of these rows of the split, those that are not settled.
+  std::vector<RowSpan> Left(uint64_t epoch, uint64_t split, const RowRange& within) const;
   DeliveryState::Epoch& EpochOf(uint64_t epoch);
   // A row that is settled of an epoch after first_epoch(), if any is.
   std::optional<uint64_t> AnySettled(const DeliveryState::Epoch& epoch) const;
   void TakeWholeEpochs(uint64_t until);
+  void MergeEpoch(uint64_t number, const DeliveryState::Epoch& theirs);
+  void CheckApart(uint64_t number, const DeliveryState::Epoch& done, const RowSet& rows) const;
   void Finish(uint64_t epoch);
 
   std::shared_ptr<const std::vector<RowRange>>

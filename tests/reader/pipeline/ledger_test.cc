@@ -128,23 +128,25 @@ TEST(DeliveryLedger, RefusesAStateThatCannotBe) {
     state.epochs[number] = std::move(epoch);
     EXPECT_THROW(DeliveryLedger(splits, state), Error);
   };
-  refused(2, {{0}, {}});                         // an epoch that is over
-  refused(3, {{}, {}});                          // too few splits
-  refused(3, {{4}, {}});                         // too many
-  refused(3, {{0}, {{2, {{20, 1}}}}});           // a split that is not there
-  refused(3, {{1}, {{0, {{2, 1}}}}});            // done, and not
-  refused(3, {{0}, {{0, {}}}});                  // nothing
-  refused(3, {{0}, {{0, {{0, 10}}}}});           // all of it
-  refused(3, {{0}, {{1, {{9, 2}}}}});            // outside
-  refused(3, {{0}, {{1, {{19, 2}}}}});           // outside
-  refused(3, {{0}, {{1, {{12, UINT64_MAX}}}}});  // overflow
-  refused(3, {{0}, {{1, {{12, 1}, {13, 1}}}}});  // touching
-  refused(3, {{0}, {{1, {{14, 1}, {12, 1}}}}});  // descending
-  refused(3, {{0}, {{1, {{UINT64_MAX, 2}}}}});   // overflow
+  refused(2, {{0}, {}});                        // an epoch that is over
+  refused(3, {{}, {}});                         // too few splits
+  refused(3, {{4}, {}});                        // too many
+  refused(3, {{0}, {{20, 1}}});                 // rows that are not there
+  refused(3, {{0}, {{19, 2}}});                 // one of them
+  refused(3, {{1}, {{2, 1}}});                  // of a split that is done
+  refused(3, {{0}, {{0, 10}}});                 // all of one
+  refused(3, {{0}, {{5, 15}}});                 // all of the second
+  refused(3, {{0}, {{RowSet::kMostRows, 1}}});  // far outside
   DeliveryState good;
   good.first_epoch = 3;
-  good.epochs[4] = {{1}, {{1, {{12, 1}, {14, 2}}}}};
+  good.epochs[4] = {{1}, {{12, 1}, {14, 2}}};
   EXPECT_EQ(DeliveryLedger(splits, good).settled_rows(), 3 * 20 + 13u);
+  // Ranges of two splits that touch are one, and each split's.
+  good.epochs[4] = {{0}, {{7, 5}}};
+  const DeliveryLedger across(splits, good);
+  EXPECT_EQ(across.Remaining(4, 0)[0].count, 7u);
+  EXPECT_EQ(across.Remaining(4, 1)[0].first, 12u);
+  EXPECT_EQ(across.Settled(4).size(), 2u);
 }
 
 // What is settled piece by piece, in any order and with repetitions, by two ledgers that divide the
@@ -179,7 +181,7 @@ TEST(DeliveryLedger, ARowOfAnEpochThatAnotherHasWholeIsFoundAtOnce) {
   has_nothing.Merge(DeliveryLedger(splits, whole));
   EXPECT_EQ(has_nothing.settled_rows(), (kEpoch + 1) * 20);
   for (const DeliveryState::Epoch& one :
-       {DeliveryState::Epoch{{5}, {}}, DeliveryState::Epoch{{1}, {{2, {{10, 3}}}}}}) {
+       {DeliveryState::Epoch{{5}, {}}, DeliveryState::Epoch{{1}, {{10, 3}}}}) {
     some.epochs[(uint64_t{1} << 31) + 1] = one;
     DeliveryLedger has_some(splits, some);
     try {

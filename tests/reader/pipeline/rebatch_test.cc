@@ -307,7 +307,7 @@ TEST(Checkpoint, DamageIsRefused) {
   checkpoint.rows = 900;
   checkpoint.consumer_state = std::string("sums\0and more", 13);
   checkpoint.delivered.first_epoch = 2;
-  checkpoint.delivered.epochs[2] = {{5, 1}, {{1, {{100, 20}, {130, 1}}}, {69, {{6900, 4}}}}};
+  checkpoint.delivered.epochs[2] = {{5, 1}, {{100, 20}, {130, 1}, {6900, 4}}};
   checkpoint.delivered.epochs[4] = {{0, 0}, {}};
   const std::string text = SerializeCheckpoint(checkpoint);
   const Checkpoint read = ParseCheckpoint(text, "a.ckpt");

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -64,7 +66,7 @@ TEST(Checkpoint, AFullDiskLeavesTheOneBefore) {
 TEST(Checkpoint, AnotherVersionIsNamed) {
   std::string text = SerializeCheckpoint({});
   EXPECT_NO_THROW(ParseCheckpoint(text, "c"));
-  text[text.find("/2") + 1] = '1';
+  text[text.find("/3") + 1] = '1';
   try {
     ParseCheckpoint(text, "c");
     FAIL() << "accepted";
@@ -73,6 +75,37 @@ TEST(Checkpoint, AnotherVersionIsNamed) {
     EXPECT_NE(std::string(error.what()).find("of another version"), std::string::npos)
         << error.what();
   }
+}
+
+// A state of two splits of ten rows: the first is done, of the second three rows are settled.
+TEST(Checkpoint, TheVersionBeforeIsReadAndWrittenAnew) {
+  const auto numbers = [](std::initializer_list<uint64_t> values) {
+    std::string text;
+    for (const uint64_t value : values)
+      text.append(reinterpret_cast<const char*>(&value), sizeof value);
+    return text;
+  };
+  const auto sealed = [&](const std::string& body) {
+    return body + numbers({XXH64(body.data(), body.size(), 0)});
+  };
+  const auto before = [&](std::initializer_list<uint64_t> ranges) {
+    return sealed("headrace.checkpoint/2\n" + numbers({1, 2, 3, 4}) + numbers({2, 5, 13, 7, 1}) +
+                  numbers({7, 1, 1, 1, ranges.size() / 2}) + numbers(ranges) + numbers({0}));
+  };
+  const Checkpoint read = ParseCheckpoint(before({12, 1, 14, 2}), "c");
+  EXPECT_EQ(read.rows, 13u);
+  EXPECT_EQ(read.delivered.first_epoch, 7u);
+  DeliveryState::Epoch epoch;
+  epoch.done = {1};
+  epoch.partial = {{12, 1}, {14, 2}};
+  ASSERT_EQ(read.delivered.epochs.size(), 1u);
+  EXPECT_EQ(read.delivered.epochs.at(7), epoch);
+  const std::string now = SerializeCheckpoint(read);
+  EXPECT_LT(now.size(), before({12, 1, 14, 2}).size());
+  EXPECT_EQ(ParseCheckpoint(now, "c").delivered, read.delivered);
+  for (const auto& ranges : {before({14, 2, 12, 1}), before({12, 3, 14, 2}), before({12, 0}),
+                             before({12, UINT64_MAX}), before({UINT64_MAX, 2})})
+    EXPECT_THROW(ParseCheckpoint(ranges, "c"), Error);
 }
 
 }  // namespace
