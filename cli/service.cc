@@ -273,6 +273,9 @@ std::string AskDispatcher(const ServiceOptions& options, const reader::service::
   connection->Send(question);
   for (const int64_t until = MonotonicNs() + kAnswerNs; MonotonicNs() < until;) {
     for (const service::Message& message : connection->Receive(100)) {
+      if (const auto* refused = std::get_if<service::Refused>(&message))
+        throw Error(static_cast<ExitCode>(refused->code), refused->reason, options.job,
+                    refused->fix);
       const auto* answer = std::get_if<service::Answer>(&message);
       if (answer == nullptr) continue;
       if (answer->code == 0) return answer->text;
@@ -479,7 +482,8 @@ HR_COMMAND(
          "  headrace service worker ctr                          # as many as wanted\n",
      .exit_codes = "0 all rows delivered, 1 ended before or no dispatcher, 2 usage, 5 a table that "
                    "cannot be read, 6 a folder that others can write, "
-                   "another token or none, or plain TCP on a network, 130 interrupted",
+                   "another token or none, or plain TCP on a network, 7 a dispatcher or rank that "
+                   "takes no more, 130 interrupted",
      .next = "headrace consume service:JOB --rank R/N",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<ServiceOptions>();

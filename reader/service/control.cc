@@ -1,5 +1,6 @@
 #include "reader/service/control.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -55,6 +56,7 @@ void ControlConnection::Flush() {
   if (sent_ < out_.size() && sent_ < std::max(kMostKeptSent, out_.size() / 2)) return;
   out_.erase(0, sent_);
   sent_ = 0;
+  if (out_.empty() && out_.capacity() > kMostKeptSent) std::string().swap(out_);
 }
 
 // What is there, as far as a turn goes.
@@ -92,6 +94,8 @@ std::vector<Message> ControlConnection::Parse() {
     at += bytes;
   }
   in_.erase(in_.begin(), in_.begin() + static_cast<ptrdiff_t>(at));
+  if (in_.empty() && in_.capacity() > kReadBytes)
+    std::vector<uint8_t>().swap(in_);  // what one long message took
   has_spoken_ |= !messages.empty();
   return messages;
 }
@@ -119,25 +123,41 @@ std::string TextOfLost(const ControlConnection& dispatcher) {
              : "the dispatcher is gone without a word: waits for it, or for another one";
 }
 
-ControlServer::ControlServer(const std::string& path)
+ControlServer::ControlServer(const std::string& path, ControlLimits most)
     : socket_(path, Error(ExitCode::kUsage, "another dispatcher has this job", path,
                           "end it, or give another --job")),
+      most_(most),
       polled_(epoll_create1(EPOLL_CLOEXEC)) {
   if (polled_ < 0) throw ErrnoError(errno, "wait for connections to", path);
 }
 
 ControlServer::~ControlServer() { close(polled_); }
 
-void ControlServer::Accept() {
+void ControlServer::Accept(std::vector<Event>* events) {
   const int fd = accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd >= 0) {
-    Add(Channel(fd));
+    Add(Channel(fd), events);
   } else if (errno != EAGAIN && errno != EINTR) {
     accept_ns_ = MonotonicNs() + kAcceptAgainNs;  // whoever waits there would wake every poll
   }
 }
 
-uint64_t ControlServer::Add(Channel channel) {
+std::optional<uint64_t> ControlServer::Add(Channel channel, std::vector<Event>* events) {
+  if (peers_.size() >= most_.peers) {
+    const Refused refused = {
+        static_cast<uint32_t>(ExitCode::kResources),
+        fmt::format("its dispatcher has {} connections, as many as it takes", most_.peers),
+        "end some of its workers, or raise the dispatcher's limit of open files ('ulimit -n')"};
+    ControlConnection(std::move(channel)).Send(refused);
+    Event& event = events->emplace_back();
+    event.peer = ++last_peer_;
+    event.why = fmt::format(
+        "there are {} connections, as many as may be; raise the limit of open files ('ulimit -n') "
+        "for more",
+        most_.peers);
+    event.is_gone = true;
+    return std::nullopt;
+  }
   Peer& peer = peers_[++last_peer_];
   peer.connection = std::make_unique<ControlConnection>(std::move(channel));
   Poll(last_peer_, &peer);
@@ -170,30 +190,40 @@ ControlServer::Event ControlServer::Hear(uint64_t id, bool has_hung_up) {
   if (!peer.why.empty()) {
     event.why = peer.why;
     event.is_gone = true;
-    peers_.erase(id);
-    return event;
-  }
-  try {
+  } else {
     connection.Flush();
     if (connection.unsent_bytes() > kMostUnheard) {
       event.is_gone = has_hung_up || connection.unsent_bytes() > kMostUnsent;
     } else {
-      event.messages = connection.Receive(0);
-      event.is_gone = connection.is_closed();
-      if (connection.has_more()) unheard_.push_back(id);
+      Listen(&peer, &event);
     }
-  } catch (const Error& error) {
-    event.why = error.what();
-    event.is_gone = true;
-    // In a message of our version: one that knows another one says both.
-    connection.Send(Refused{static_cast<uint32_t>(error.code()), error.fact(), error.fix()});
   }
   if (event.is_gone) {
+    unread_bytes_ -= connection.unread_bytes();
     peers_.erase(id);
     return event;
   }
+  if (connection.has_more() && connection.unsent_bytes() <= kMostUnheard) unheard_.push_back(id);
   Poll(id, &peer);
   return event;
+}
+
+void ControlServer::Listen(Peer* peer, Event* event) {
+  ControlConnection& connection = *peer->connection;
+  unread_bytes_ -= connection.unread_bytes();
+  try {
+    event->messages = connection.Receive(0);
+    event->is_gone = connection.is_closed();
+  } catch (const Error& error) {
+    event->why = error.what();
+    event->is_gone = true;
+    // In a message of our version: one that knows another one says both.
+    connection.Send(Refused{static_cast<uint32_t>(error.code()), error.fact(), error.fix()});
+  }
+  unread_bytes_ += connection.unread_bytes();
+  if (unread_bytes_ <= most_.unread_bytes || event->is_gone) return;
+  event->why = "too many long messages come at the same time; it may come again";
+  event->is_gone = true;
 }
 
 std::vector<ControlServer::Event> ControlServer::Wait(int timeout_ms) {
@@ -211,11 +241,11 @@ std::vector<ControlServer::Event> ControlServer::Wait(int timeout_ms) {
         (ready[static_cast<size_t>(i)].events & (EPOLLHUP | EPOLLERR)) != 0;
   for (const auto& [id, has_hung_up] : due)
     if (peers_.contains(id)) events.push_back(Hear(id, has_hung_up));
-  if (polled[0].revents != 0) Accept();
+  if (polled[0].revents != 0) Accept(&events);
   if (!guarded_) return events;
   // A guest may have spoken already: what TLS has read no poll shows.
   for (GuardedListener::Guest& guest : guarded_->Turn())
-    events.push_back(Hear(Add(std::move(guest.channel)), false));
+    if (const auto id = Add(std::move(guest.channel), &events)) events.push_back(Hear(*id, false));
   return events;
 }
 

@@ -4,11 +4,13 @@
 // those that have the job's token.
 //
 // What a turn reads of one connection is bounded, in bytes and in messages, and so is what is kept
-// for it: whoever says more than others, or asks and does not read, holds nobody up.
+// for it: whoever says more than others, or asks and does not read, holds nobody up. So are the
+// connections, and what all of them have begun to say and not ended.
 #pragma once
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,8 @@ class ControlConnection {
   // The other side is gone, and all that it sent was received.
   bool is_closed() const { return is_at_end_ && !has_unparsed_; }
   bool has_spoken() const { return has_spoken_; }  // a message came
+  // Memory of what came of messages that are not whole.
+  uint64_t unread_bytes() const { return in_.capacity(); }
   // It takes nothing, and this many bytes wait for it.
   uint64_t unsent_bytes() const { return out_.size() - sent_; }
   int fd() const { return channel_.fd(); }
@@ -61,11 +65,21 @@ class ControlConnection {
 // The line of a worker or rank whose dispatcher went.
 std::string TextOfLost(const ControlConnection& dispatcher);
 
+// Connections of a dispatcher, if it may have as many descriptors (connection_room.h).
+constexpr size_t kMostControlConnections = 100'000;
+
+struct ControlLimits {
+  size_t peers = kMostControlConnections;
+  // Of messages that have not come whole, of all peers together: four of the longest.
+  uint64_t unread_bytes = 4 * kMaxMessageBytes;
+};
+
 // One thread.
 class ControlServer {
  public:
-  // Throws Error kUsage when another one listens there; otherwise as BoundSocket.
-  explicit ControlServer(const std::string& path);
+  // Throws Error kUsage when another one listens there; otherwise as BoundSocket. A peer too many
+  // is told so and disconnected.
+  explicit ControlServer(const std::string& path, ControlLimits most = {});
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
@@ -77,13 +91,14 @@ class ControlServer {
   struct Event {
     uint64_t peer = 0;  // never used again
     // Of what it said the next, in order. A peer whose bytes are no messages is told so and
-    // disconnected.
+    // disconnected, like one too many.
     std::vector<Message> messages;
     std::string why = {};  // what is wrong with its bytes or its connection, if that is the reason
     bool is_gone = false;  // after these
   };
   // While there are no descriptors left nobody new is let in, for a moment each time. A peer that
-  // does not read what it is sent is not heard until it does.
+  // does not read what it is sent is not heard until it does. One whose message is more than there
+  // is memory for, with those that others have begun, is disconnected: it comes again.
   std::vector<Event> Wait(int timeout_ms);
   // Nothing when it is gone. Throws as Serialize.
   void Send(uint64_t peer, const Message& message);
@@ -94,13 +109,17 @@ class ControlServer {
     uint32_t polled = 0;   // for what, by polled_
     std::string why = {};  // it cannot be polled
   };
-  void Accept();
-  uint64_t Add(Channel channel);
+  void Accept(std::vector<Event>* events);
+  // Nothing when there are too many: then an event says so.
+  std::optional<uint64_t> Add(Channel channel, std::vector<Event>* events);
   Event Hear(uint64_t id, bool has_hung_up);
+  void Listen(Peer* peer, Event* event);
   void Poll(uint64_t id, Peer* peer);
 
   BoundSocket socket_;
-  int polled_ = -1;  // the peers' connections, by epoll
+  const ControlLimits most_;
+  uint64_t unread_bytes_ = 0;  // of all peers
+  int polled_ = -1;            // the peers' connections, by epoll
   std::unique_ptr<GuardedListener> guarded_;
   std::map<uint64_t, Peer> peers_;
   std::vector<uint64_t> unheard_;  // peers that have said more than a turn hears; some twice

@@ -202,6 +202,14 @@ void Dispatcher::On(uint64_t peer, const Register& who, int64_t now_ns, Out* out
     out->push_back({peer, *failure_});
     return;
   }
+  if (workers_.size() >= options_.most_workers && !workers_.contains(peer)) {
+    out->push_back(
+        {peer, Refused{static_cast<uint32_t>(ExitCode::kResources),
+                       fmt::format("the job has {} workers, as many as its dispatcher takes",
+                                   workers_.size()),
+                       "raise the dispatcher's limit of open files ('ulimit -n') for more"}});
+    return;
+  }
   Worker& worker = workers_[peer];
   worker.who = who;
   worker.heard_ns = worker.connected_ns = now_ns;

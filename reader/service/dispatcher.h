@@ -34,6 +34,8 @@ struct DispatcherOptions {
   Session session;  // what workers are told; its term and clients are filled in
   // A worker that says nothing for so long is taken for lost.
   int64_t silence_ns = 4'000'000'000;
+  // More are refused: what is left of its connections is for ranks and commands.
+  uint64_t most_workers = UINT64_MAX;
   // So many failures of workers without a row admitted between them end the job.
   uint32_t most_failures = 3;
 };

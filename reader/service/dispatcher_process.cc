@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "reader/dwrf/file_reader.h"
 #include "reader/pipeline/batching.h"
 #include "reader/pipeline/fingerprint.h"
+#include "reader/service/connection_room.h"
 #include "reader/service/control.h"
 #include "reader/service/job_folder.h"
 #include "reader/service/job_place.h"
@@ -123,13 +125,28 @@ DispatcherOptions OptionsOf(const DispatcherProcessOptions& given) {
   return options;
 }
 
+// Workers never take the places of ranks, nor of commands.
+DispatcherOptions WithPlaces(DispatcherOptions job, size_t most_connections) {
+  constexpr uint64_t kOthers = 64;       // commands, and processes that ranks replace one by one
+  constexpr uint64_t kMoreFiles = 1024;  // room for a first worker, and for RoomForConnections
+  const uint64_t kept = job.job.ranks + kOthers;
+  if (most_connections <= kept)
+    throw Error(ExitCode::kResources,
+                fmt::format("may have {} connections, too few for {} ranks and a worker",
+                            most_connections, job.job.ranks),
+                "the dispatcher",
+                fmt::format("raise its limit of open files: ulimit -n {}", kept + kMoreFiles));
+  job.most_workers = std::min(job.most_workers, most_connections - kept);
+  return job;
+}
+
 }  // namespace
 
 struct DispatcherProcess::State {
-  State(DispatcherProcessOptions given, DispatcherOptions job)
+  State(DispatcherProcessOptions given, DispatcherOptions job, size_t most_connections)
       : options(std::move(given)),
-        dispatcher(std::move(job)),
-        server(DispatcherSocket(options.folder)) {
+        dispatcher(WithPlaces(std::move(job), most_connections)),
+        server(DispatcherSocket(options.folder), {.peers = most_connections}) {
     Listen(options, &server);
   }
 
@@ -246,7 +263,8 @@ void DispatcherProcess::State::Part() {
 }
 
 std::optional<Submit> AwaitSubmission(const DispatcherProcessOptions& options) {
-  ControlServer server(DispatcherSocket(options.folder));
+  ControlServer server(DispatcherSocket(options.folder),
+                       {.peers = RoomForConnections(kMostControlConnections)});
   Listen(options, &server);
   while (!options.interrupted || !options.interrupted()) {
     for (const auto& event : server.Wait(kWaitMs)) {
@@ -267,7 +285,8 @@ std::optional<Submit> AwaitSubmission(const DispatcherProcessOptions& options) {
 }
 
 DispatcherProcess::DispatcherProcess(DispatcherProcessOptions options, DispatcherOptions job)
-    : state_(std::make_unique<State>(std::move(options), std::move(job))) {}
+    : state_(std::make_unique<State>(std::move(options), std::move(job),
+                                     RoomForConnections(kMostControlConnections))) {}
 
 DispatcherProcess::DispatcherProcess(DispatcherProcessOptions options)
     : DispatcherProcess(options, OptionsOf(options)) {}

@@ -9,8 +9,11 @@
 #include <deque>
 #include <exception>
 #include <filesystem>
+#include <list>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -24,6 +27,7 @@
 #include "reader/pipeline/delivery/receive_batch.h"
 #include "reader/pipeline/stop_signal.h"
 #include "reader/service/client.h"
+#include "reader/service/connection_room.h"
 #include "reader/service/control.h"
 #include "reader/service/job_folder.h"
 #include "reader/service/process_name.h"
@@ -38,6 +42,13 @@ constexpr auto kAfterSilence = std::chrono::milliseconds(100);
 constexpr int64_t kLongestWaitNs = 10'000'000'000;  // the longest wait for other ranks to know
 constexpr int kPollMs = 50;                         // between reports
 constexpr int64_t kLastWordNs = 1'000'000'000;  // the longest wait for the dispatcher to hear it
+constexpr size_t kMostSaid = 100;  // lines about workers that are kept, to say each once
+
+// A worker's connection.
+struct WorkerThread {
+  std::thread thread;
+  std::atomic<bool> has_ended{false};
+};
 
 }  // namespace
 
@@ -61,6 +72,8 @@ struct ReceiveJob::State {
   void SayFinished(ControlConnection* connection);
   std::unique_ptr<ControlConnection> ConnectControl(std::string* why);
   void Listen(const ControlConnection& through, const DeliveryAddress& to);
+  void Take(const std::shared_ptr<Receiver>& worker);
+  void NoteOnce(const std::string& text);
   void Hear(const Message& message);
   bool Admit(TensorBatch&& unit);
   void Deliver(TensorBatch&& batch, int64_t wait_begin);
@@ -70,6 +83,7 @@ struct ReceiveJob::State {
 
   const ReceiveJobOptions options;
   const std::unique_ptr<Consumer> consumer;
+  std::list<WorkerThread> workers;  // the accepting thread alone
   uint32_t stage, receive, deserialize, consumer_stage, rebatch_account, consumer_account;
   StopSignal stop;
   Wakeup wakeup;  // of the control thread
@@ -83,6 +97,7 @@ struct ReceiveJob::State {
   std::optional<Listener> listener;  // once set, the accepting thread's
   std::optional<Client> client;
   std::deque<TensorBatch> units;
+  std::set<std::string> said;      // of workers
   std::optional<UnitOrder> order;  // of units that wait for their turn, if they have one
   std::exception_ptr error;
   PipelineProgress progress;
@@ -221,6 +236,17 @@ void ReceiveJob::State::Listen(const ControlConnection& through, const DeliveryA
   }
   std::lock_guard lock(mutex);
   listener.emplace(address, options.place->credentials());
+  constexpr size_t kOfARing = 3;  // its socket and its memory
+  listener->Bound(
+      RoomForConnections(options.most_workers, options.through_shared_memory ? kOfARing : 1),
+      [this] {
+        std::erase_if(workers, [](WorkerThread& one) {
+          if (!one.has_ended) return false;
+          one.thread.join();
+          return true;
+        });
+        return workers.size();
+      });
   if (IsNetwork(address.kind))
     CheckCertificateNames(*options.place->credentials(), listener->address());
   client->TakesAt(FormatDeliveryAddress(listener->address()));
@@ -279,8 +305,35 @@ void ReceiveJob::State::Hear(const Message& message) {
   }
 }
 
+// The same worker may be refused again and again.
+void ReceiveJob::State::NoteOnce(const std::string& text) {
+  {
+    std::lock_guard lock(mutex);
+    if (said.size() >= kMostSaid) said.clear();
+    if (!said.insert(text).second) return;
+  }
+  Note(text);
+}
+
+void ReceiveJob::State::Take(const std::shared_ptr<Receiver>& worker) {
+  WorkerThread& one = workers.emplace_back();
+  try {
+    one.thread = std::thread([this, from = worker, &one]() mutable {
+      Receive(from);
+      from.reset();
+      one.has_ended = true;
+    });
+  } catch (const std::system_error& error) {  // its units come again, from another one
+    workers.pop_back();
+    NoteOnce(
+        fmt::format("disconnected the worker (process {}): no thread for it ({}); raise the limit "
+                    "of processes ('ulimit -u')",
+                    worker->producer_pid(), error.code().message()));
+  }
+}
+
 void ReceiveJob::State::Accept() {
-  std::vector<std::thread> threads;
+  const auto note = [this](const std::string& text) { NoteOnce(text); };
   const auto ends = [this] { return is_done || Stopped(); };
   {
     std::unique_lock lock(mutex);
@@ -288,14 +341,14 @@ void ReceiveJob::State::Accept() {
   }
   try {
     while (!ends()) {
-      std::shared_ptr<Receiver> worker = listener->Accept(ends, false, options.note);
+      std::shared_ptr<Receiver> worker = listener->Accept(ends, false, note);
       if (!worker) break;
-      threads.emplace_back([this, worker] { Receive(worker); });
+      Take(worker);
     }
   } catch (...) {
     Fail(std::current_exception());
   }
-  for (std::thread& thread : threads) thread.join();
+  for (WorkerThread& one : workers) one.thread.join();
 }
 
 // A worker that ends, or breaks the rules, is the dispatcher's business: its rows come again.

@@ -28,6 +28,9 @@ struct ReceiveJobOptions {
   uint32_t rank = 0, ranks = 1;
   bool through_shared_memory = false;
   uint32_t queue = 2;  // units between the workers and the consumer
+  // That are connected at a time, if the process may have the descriptors; each has a thread, and
+  // over a network the memory of a unit. Others are refused.
+  uint32_t most_workers = 1024;
   CheckpointOptions checkpoint;
   int64_t join_timeout_ns = 600'000'000'000;  // the longest wait for the other ranks
   std::function<bool()> interrupted = {};

@@ -42,6 +42,8 @@ std::string RefusalText(const Greeting& answer, const DeliveryAddress& address) 
                          NameOf(address.kind));
     case kEnough:
       return "the consumer has all the producers it waited for";
+    case kFull:
+      return "the consumer has as many producers as it takes at a time";
     default:
       return fmt::format("the consumer refuses for reason {}", answer.refusal);
   }
@@ -55,6 +57,8 @@ std::string RefusalFix(const Greeting& answer) {
       return "write the same address on both sides";
     case kEnough:
       return "start it with --producers N";
+    case kFull:
+      return "start fewer of them, or raise its --most-workers";
     default:
       return "";
   }
@@ -112,7 +116,9 @@ std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOpti
   Greeting answer;
   if (!socket->Read(BytesOf(&answer), kAnswerNs)) socket->Gone();
   const std::string refusal = RefusalText(answer, address);
-  if (!refusal.empty()) throw Error(ExitCode::kFailure, refusal, where, RefusalFix(answer));
+  if (!refusal.empty())
+    throw Error(answer.refusal == kFull ? ExitCode::kResources : ExitCode::kFailure, refusal, where,
+                RefusalFix(answer));
   socket->set_peer(fmt::format("the consumer (process {}) at {}", answer.pid, where));
   if (address.kind == DeliveryKind::kShm)
     return MakeRingSender(std::move(socket), options.ring_bytes);
@@ -152,7 +158,11 @@ Listener::Caller Listener::NextCaller() {
   pollfd one = {socket_->fd(), POLLIN, 0};
   if (poll(&one, 1, kLookMs) <= 0) return {};
   const int fd = accept4(socket_->fd(), nullptr, nullptr, SOCK_CLOEXEC);
-  if (fd < 0) return {};
+  if (fd < 0) {
+    // Without descriptors whoever waits there would wake every poll.
+    if (errno != EAGAIN && errno != EINTR) poll(nullptr, 0, kLookMs);
+    return {};
+  }
   return {Channel(fd), ""};
 }
 
@@ -183,6 +193,9 @@ std::unique_ptr<Receiver> Listener::Greet(Caller caller, const DeliveryStopped& 
   } else if (enough) {
     answer.refusal = kEnough;
     tell(fmt::format("refused {}: all producers are there", who));
+  } else if (count_ && count_() >= most_) {
+    answer.refusal = kFull;
+    tell(fmt::format("refused {}: {} are connected, as many as it takes at a time", who, most_));
   }
   socket->Write(BytesOf(&answer));
   if (answer.refusal != kWelcome) return nullptr;

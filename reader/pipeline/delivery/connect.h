@@ -22,7 +22,8 @@ struct SenderOptions {
 };
 
 // Throws Error kFailure when nobody listens there, the listener speaks something else, or wants no
-// more producers; kPrivilege when it has another token.
+// more producers; kResources when it has as many as it takes at a time; kPrivilege when it has
+// another token.
 std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOptions options);
 
 class Listener {
@@ -33,6 +34,12 @@ class Listener {
 
   // Where producers reach it.
   const DeliveryAddress& address() const { return address_; }
+  // `most` producers at a time: `count` says how many there are, as each other one greets; then it
+  // is refused.
+  void Bound(size_t most, std::function<size_t()> count) {
+    most_ = most;
+    count_ = std::move(count);
+  }
   // Waits for the next producer that speaks our version; null when `stopped` returned true. Other
   // producers are told the reason and disconnected; with `enough` this happens to all. `refused`,
   // if given, is called with a line about each.
@@ -49,6 +56,8 @@ class Listener {
                                   const std::function<void(const std::string&)>& tell);
 
   DeliveryAddress address_;
+  size_t most_ = SIZE_MAX;
+  std::function<size_t()> count_ = {};
   std::optional<BoundSocket> socket_;         // of kUnix and kShm
   std::unique_ptr<GuardedListener> guarded_;  // of the others
   std::deque<Caller> waiting_;                // that guarded_ let in

@@ -72,6 +72,12 @@ struct Greeting {
   uint32_t unused[9] = {};
 };
 static_assert(sizeof(Greeting) == 64);
-enum Refusal : uint32_t { kWelcome = 0, kOtherVersion = 1, kOtherKind = 2, kEnough = 3 };
+enum Refusal : uint32_t {
+  kWelcome = 0,
+  kOtherVersion = 1,
+  kOtherKind = 2,
+  kEnough = 3,  // all whom the consumer waited for are there
+  kFull = 4     // as many as it takes at a time
+};
 
 }  // namespace headrace::reader

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 
@@ -236,6 +237,76 @@ TEST_F(ServiceControl, WhatWasSaidBeforeIsHeardOnceTheAnswersAreRead) {
   for (size_t more = 1; heard < kQuestions && more > 0; heard += more)
     more = Next(&server).messages.size();
   EXPECT_EQ(heard, kQuestions);
+}
+
+TEST_F(ServiceControl, AConnectionTooManyIsToldSoAndOthersStay) {
+  ControlServer server(path(), {.peers = 2});
+  std::vector<std::unique_ptr<ControlConnection>> members;
+  for (int i = 0; i < 2; ++i) {
+    members.push_back(ControlConnection::Connect(path()));
+    members.back()->Send(Ask{1, 1});
+    EXPECT_EQ(Next(&server).messages.size(), 1u);
+  }
+  auto other = ControlConnection::Connect(path());
+  other->Send(Ask{1, 1});
+  const ControlServer::Event event = Next(&server);
+  EXPECT_TRUE(event.is_gone);
+  EXPECT_NE(event.why.find("2 connections"), std::string::npos) << event.why;
+  const std::vector<Message> answer = other->Receive(1000);
+  ASSERT_EQ(answer.size(), 1u);
+  const auto* const refused = std::get_if<Refused>(&answer[0]);
+  ASSERT_NE(refused, nullptr);
+  EXPECT_EQ(refused->code, static_cast<uint32_t>(ExitCode::kResources));
+  EXPECT_NE(refused->fix.find("ulimit -n"), std::string::npos) << refused->fix;
+  for (auto& member : members) {
+    member->Send(Bye{});
+    EXPECT_EQ(Next(&server).messages.size(), 1u);
+  }
+  // One that goes leaves its place.
+  members.pop_back();
+  EXPECT_TRUE(Next(&server).is_gone);
+  auto next = ControlConnection::Connect(path());
+  next->Send(Bye{});
+  EXPECT_EQ(Next(&server).messages.size(), 1u);
+}
+
+// Each claims more than there is room for with what the others have begun.
+TEST_F(ServiceControl, MessagesThatAreBegunAndNotEndedTakeBoundedMemory) {
+  constexpr size_t kMost = 4 << 20, kBegun = 600 << 10;
+  ControlServer server(path(), {.unread_bytes = kMost});
+  const std::string message = Serialize(Answer{0, std::string(1 << 20, 'a')});
+  std::vector<std::unique_ptr<ControlConnection>> peers;
+  size_t gone = 0;
+  for (size_t i = 0; i < 20; ++i) {
+    auto peer = ControlConnection::Connect(path());
+    for (size_t sent = 0; sent < kBegun;) {
+      const ssize_t more =
+          send(peer->fd(), message.data() + sent, kBegun - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (more > 0) sent += static_cast<size_t>(more);
+      if (more < 0 && errno != EAGAIN) break;
+      for (const auto& event : server.Wait(0)) {
+        gone += event.is_gone;
+        EXPECT_EQ(event.why.find("too many long messages") != std::string::npos, event.is_gone);
+      }
+    }
+    peers.push_back(std::move(peer));
+  }
+  for (int turn = 0; turn < 100; ++turn)
+    for (const auto& event : server.Wait(0)) gone += event.is_gone;
+  EXPECT_GE(gone, 20 - kMost / kBegun);
+  EXPECT_LT(gone, 20u);
+  // There is room again once the others have gone.
+  peers.clear();
+  for (bool is_quiet = false; !is_quiet;) is_quiet = server.Wait(100).empty();
+  auto whole = ControlConnection::Connect(path());
+  whole->Send(Answer{0, std::string(3 << 19, 'a')});
+  for (bool has_come = false; !has_come;) {
+    whole->Flush();
+    for (const auto& event : server.Wait(10)) {
+      ASSERT_FALSE(event.is_gone) << event.why;
+      has_come |= !event.messages.empty();
+    }
+  }
 }
 
 // Who cannot be let in keeps the listening socket readable.

@@ -381,6 +381,25 @@ TEST(ServiceWorkers, ThatGoSilentAreTakenForLostAndThenServedAgain) {
   EXPECT_FALSE(dispatcher.status().workers[0].is_silent);
 }
 
+TEST(ServiceWorkers, OneTooManyIsRefusedAndRanksAreNot) {
+  DispatcherOptions options;
+  options.job = {1, 1, kSplits, {}, 100};
+  options.most_workers = 1;
+  Dispatcher dispatcher(std::move(options));
+  EXPECT_THAT(Receivers<Refused>(dispatcher.Handle(20, Register{}, 0)), IsEmpty());
+  const auto out = dispatcher.Handle(21, Register{}, 0);
+  EXPECT_THAT(Receivers<Refused>(out), ElementsAre(21));
+  EXPECT_THAT(First<Refused>(out).reason, HasSubstr("1 workers"));
+  EXPECT_EQ(First<Refused>(out).code, static_cast<uint32_t>(ExitCode::kResources));
+  EXPECT_THAT(Receivers<Refused>(dispatcher.Handle(20, Register{}, 0)),
+              IsEmpty());  // once more
+  Join join = JoinOf(0, 20);
+  join.ranks = 1;
+  EXPECT_THAT(Receivers<Started>(dispatcher.Handle(10, join, 0)), ElementsAre(10));
+  dispatcher.Gone(20, 0);
+  EXPECT_THAT(Receivers<Session>(dispatcher.Handle(22, Register{}, 0)), ElementsAre(22));
+}
+
 TEST(ServiceWorkers, LeasesAndTimeWithoutASplitAreCounted) {
   constexpr int64_t kSecond = 1'000'000'000;
   Dispatcher dispatcher = MakeDispatcher(1);

@@ -3,6 +3,7 @@
 #include "reader/pipeline/delivery/transport.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -434,6 +435,53 @@ int Dial(const DeliveryAddress& address) {
   std::strcpy(name.sun_path, address.path.c_str());
   EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof name), 0);
   return fd;
+}
+
+TEST_P(Transport, AProducerTooManyIsToldSoUntilThereIsAPlace) {
+  std::atomic<size_t> there{1};
+  std::string notes;
+  Listener listener(address_);
+  listener.Bound(1, [&] { return there.load(); });
+  std::unique_ptr<Receiver> receiver;
+  std::thread accepting([&] {
+    receiver = listener.Accept([&] { return MonotonicNs() > deadline_; }, false,
+                               [&](const std::string& text) { notes += text; });
+  });
+  const std::string text =
+      TransportErrorOf([&] { ConnectSender(address_, {}); }, ExitCode::kResources);
+  EXPECT_NE(text.find("as many producers as it takes at a time"), std::string::npos) << text;
+  there = 0;
+  const auto sender = ConnectSender(address_, {});
+  accepting.join();
+  EXPECT_TRUE(receiver);
+  EXPECT_NE(notes.find("1 are connected, as many as it takes"), std::string::npos) << notes;
+}
+
+// Who cannot be let in keeps the listening socket readable.
+TEST_P(Transport, WaitsWhileThereAreNoDescriptorsAndThenGoesOn) {
+  Listener listener(address_);
+  const int caller = Dial(address_);
+  Greeting hello;
+  hello.kind = static_cast<uint32_t>(GetParam());
+  ASSERT_EQ(write(caller, &hello, sizeof hello), 64);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = dup(0);
+  ASSERT_GE(next, 0);
+  close(next);
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(next);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  int looks = 0;
+  const int64_t until = MonotonicNs() + 500'000'000;
+  EXPECT_FALSE(listener.Accept([&] {
+    ++looks;
+    return MonotonicNs() > until;
+  }));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_LT(looks, 50);  // 5; it were hundreds of thousands
+  EXPECT_TRUE(Accept(&listener));
+  close(caller);
 }
 
 TEST_P(Transport, StrangersAreToldAndLeft) {
