@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -17,7 +18,6 @@ namespace {
 
 constexpr auto kConnectAgain = std::chrono::milliseconds(50);  // between tries to connect
 constexpr auto kIdle = std::chrono::milliseconds(500);  // before a look at an idle connection
-constexpr int64_t kSayAgainNs = 30'000'000'000;         // that a client cannot be reached
 constexpr int kLooks = 4;                               // tenths of a second that it takes
 
 }  // namespace
@@ -97,6 +97,17 @@ void SendLanes::Stop() {
     if (lane->thread.joinable()) lane->thread.join();
 }
 
+void SendLanes::Check() const {
+  std::lock_guard lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
+}
+
+void SendLanes::Fail() {
+  std::lock_guard lock(mutex_);
+  if (!error_) error_ = std::current_exception();
+  changed_.notify_all();
+}
+
 uint64_t SendLanes::sent() const {
   std::lock_guard lock(mutex_);
   return sent_;
@@ -113,16 +124,37 @@ struct SendLanes::Connection {
   std::string address;
   std::unique_ptr<Sender> sender;
   std::unique_ptr<FrameEncoder> encoder;
-  Term term = 0;        // of the last unit sent
-  int64_t said_ns = 0;  // that it cannot be made; 0: it stood since
+  Term term = 0;               // of the last unit sent
+  int64_t unreached_ns = 0;    // since when it cannot be made; 0: it stands, or nobody tried
+  std::set<std::string> said;  // why it cannot
+  bool was_said = false;
 };
 
 void SendLanes::SayUnreached(const Lane& lane, Connection* connection, const Error& error) {
-  const int64_t now = MonotonicNs();
   if (!options_.note || error.code() == ExitCode::kInterrupted) return;
-  if (connection->said_ns > 0 && now - connection->said_ns < kSayAgainNs) return;
-  connection->said_ns = now;
-  options_.note(fmt::format("cannot reach rank {}: {}", lane.rank, error.what()));
+  const int64_t now = MonotonicNs();
+  if (connection->unreached_ns == 0) connection->unreached_ns = now;
+  const int64_t passed_ns = now - connection->unreached_ns;
+  // Others do not mend by themselves: another token, a certificate, an address that is not allowed.
+  const bool may_come_back = error.code() == ExitCode::kFailure;
+  if (may_come_back && passed_ns < options_.patience_ns) return;
+  if (!connection->said.insert(error.fact()).second) return;
+  connection->was_said = true;
+  if (!may_come_back)
+    return options_.note(fmt::format("cannot reach rank {}: {}", lane.rank, error.what()));
+  const bool is_network = IsNetwork(ParseDeliveryAddress(connection->address, "/").kind);
+  options_.note(
+      fmt::format("has not reached rank {} for {} s: {}: {}; its batches wait. If the rank ended, "
+                  "start all ranks again, each from its checkpoint{}",
+                  lane.rank, passed_ns / 1'000'000'000, connection->address, error.fact(),
+                  is_network ? "; if not, let this machine connect to it" : ""));
+}
+
+void SendLanes::SayReached(const Lane& lane, Connection* connection) {
+  connection->unreached_ns = 0;
+  connection->said.clear();
+  if (std::exchange(connection->was_said, false) && options_.note)
+    options_.note(fmt::format("reaches rank {} again", lane.rank));
 }
 
 // Waits for a unit; looks meanwhile whether the client is still there, for what lies in the
@@ -148,6 +180,8 @@ bool SendLanes::Await(Lane* lane, Connection* connection) {
   if (lane->address != connection->address) {
     connection->sender.reset();
     connection->address = lane->address;
+    connection->unreached_ns = 0;
+    connection->said.clear();
   }
   return !is_stopped_;
 }
@@ -177,10 +211,15 @@ bool SendLanes::Connect(Lane* lane, Connection* connection) {
     connection->sender = ConnectSender(to, {.ring_bytes = options_.ring_bytes,
                                             .stopped = stopped,
                                             .credentials = std::move(credentials)});
-    connection->said_ns = 0;
+    SayReached(*lane, connection);
     return true;
   } catch (const Error& error) {
-    SayUnreached(*lane, connection, error);
+    if (error.code() == ExitCode::kResources) {
+      is_one_too_many_ = true;
+      Fail();
+    } else {
+      SayUnreached(*lane, connection, error);
+    }
     std::unique_lock lock(mutex_);
     lane->is_sending = false;
     changed_.wait_for(lock, kConnectAgain,
@@ -214,9 +253,7 @@ void SendLanes::Send(Lane* lane, Connection* connection, Element&& unit) {
       if (options_.cut) options_.cut(batch.term, lane->rank);
       return;
     }
-    std::lock_guard lock(mutex_);
-    if (error.code() != ExitCode::kInterrupted) error_ = std::current_exception();
-    changed_.notify_all();
+    if (error.code() != ExitCode::kInterrupted) Fail();
   }
 }
 

@@ -2,6 +2,7 @@
 // order in which they were put. A connection that breaks loses what was on it; that is said, and
 // the lane connects again.
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -27,9 +28,11 @@ struct LaneOptions {
   std::function<void(Term, uint32_t rank)> cut = {};
   // Throws for an address to which no batch may go; called by any thread.
   std::function<void(const DeliveryAddress&)> check_address = {};
-  // A line about a client that cannot be reached, at first and twice a minute; called by any
-  // thread.
+  // A line about a client that cannot be reached, once for each cause, and one when it is reached
+  // after that; called by any thread.
   std::function<void(const std::string&)> note = {};
+  // A client that is not there is none for so long: it may be about to start again.
+  int64_t patience_ns = 60'000'000'000;
 };
 
 // Thread-safe.
@@ -44,10 +47,13 @@ class SendLanes {
   // Clients by rank. Units of earlier terms are dropped.
   void SetTerm(Term term, const std::vector<std::string>& addresses);
   // Waits for room. The element holds a TensorBatch with its term. False: the term is over, Stop
-  // was called or `stop` given, and the unit is dropped. Throws Error kResources when an earlier
-  // unit was too large for a frame.
+  // was called or `stop` given, and the unit is dropped. Throws as Check.
   bool Put(uint32_t rank, Element&& unit, const StopSignal* stop);
   void Stop();
+  // Throws Error kResources when an earlier unit was too large for a frame, or a client has as many
+  // workers as it takes; then is_one_too_many().
+  void Check() const;
+  bool is_one_too_many() const { return is_one_too_many_; }
   uint64_t sent() const;        // units
   uint64_t no_room_ns() const;  // that Put waited for room
 
@@ -66,6 +72,8 @@ class SendLanes {
   bool Connect(Lane* lane, Connection* connection);
   void Send(Lane* lane, Connection* connection, Element&& unit);
   void SayUnreached(const Lane& lane, Connection* connection, const Error& error);
+  void SayReached(const Lane& lane, Connection* connection);
+  void Fail();  // of the exception at hand
   void Drop();  // units of other terms; under the mutex
 
   const LaneOptions options_;
@@ -78,6 +86,7 @@ class SendLanes {
   uint64_t sent_ = 0, no_room_ns_ = 0;
   int64_t waits_since_ns_ = 0;  // a Put waits for room; 0: none does
   std::exception_ptr error_;
+  std::atomic<bool> is_one_too_many_{false};
   // Accounts.
   uint32_t from_stage_ = UINT32_MAX, deal_ = UINT32_MAX;
   uint32_t stage_ = UINT32_MAX, serialize_ = UINT32_MAX, send_ = UINT32_MAX;

@@ -116,7 +116,9 @@ class WorkerLoop {
     try {
       while (!IsOver()) Turn();
     } catch (const Error& error) {
-      if (connection_ && error.code() != ExitCode::kInterrupted && !is_of_another_job_)
+      // Nothing is wrong with the job where this worker is of another one, or one too many.
+      if (connection_ && error.code() != ExitCode::kInterrupted && !is_of_another_job_ &&
+          !lanes_.is_one_too_many())
         connection_->Send(Failed{static_cast<uint32_t>(error.code()), error.what()});
       throw;
     }
@@ -164,6 +166,7 @@ class WorkerLoop {
     }
     if (connection_->is_closed()) return Lose();
     if (pipeline_ended_) std::rethrow_exception(pipeline_error_);
+    if (lanes_.is_one_too_many()) lanes_.Check();
     Follow();
     Feed();
     Say();
@@ -222,7 +225,7 @@ class WorkerLoop {
       Open(*session);
     } else if (session->text != session_.text || session->settings != session_.settings ||
                session->fingerprint != session_.fingerprint) {
-      is_of_another_job_ = true;  // nothing is wrong with the job: it leaves, and says no Failed
+      is_of_another_job_ = true;
       throw Error(ExitCode::kFailure, "the job has another pipeline now", session->path,
                   "start this worker again");
     }
