@@ -25,19 +25,39 @@ namespace {
 
 constexpr const char* kNoGroup = "Options";  // the library's name for it
 
-// What went wrong in parsing, in one line, with the nearest option where one was mistyped.
+std::string DidYouMean(const std::string& name, const std::vector<std::string>& names) {
+  const std::string nearest = NearestName(name, names);
+  return nearest.empty() ? "" : fmt::format(". Did you mean '{}'?", nearest);
+}
+
+// Words that nothing takes: a subcommand that is none, an option that is none, a word too many.
+std::string ExplainExtras(const CommandLine& line, const std::vector<std::string>& words) {
+  const std::vector<std::string> extras = line.Remaining();
+  const auto word = std::find_if(extras.begin(), extras.end(),
+                                 [](const std::string& one) { return !one.starts_with('-'); });
+  const std::vector<std::string> subcommands = line.SubcommandNames();
+  if (!subcommands.empty() && line.ParsedSubcommands().empty() && word != extras.end())
+    return fmt::format("unknown subcommand '{}', it has {}{}", Printable(*word, 80),
+                       fmt::join(subcommands, ", "), DidYouMean(*word, subcommands));
+  std::vector<std::string> names = line.LongNames();
+  for (const CommandLine* parsed : line.ParsedSubcommands())
+    for (const std::string& name : parsed->LongNames()) names.push_back(name);
+  for (const std::string& one : words) {
+    if (one.rfind("--", 0) != 0) continue;
+    const std::string name = one.substr(0, one.find('='));
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      return fmt::format("unknown option '{}'{}", Printable(name), DidYouMean(name, names));
+  }
+  if (word == extras.end()) return "";
+  return fmt::format("'{}' is one word too many", Printable(*word, 80));
+}
+
+// What went wrong in parsing, in one line, with the nearest name where one was mistyped.
 std::string Explain(const CommandLine& line, const CLI::Error& error,
                     const std::vector<std::string>& words) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    for (const std::string& word : words) {
-      if (word.rfind("--", 0) != 0) continue;
-      const std::string name = word.substr(0, word.find('='));
-      const std::vector<std::string> names = line.LongNames();
-      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-      const std::string nearest = NearestName(name, names);
-      return fmt::format("unknown option '{}'{}", Printable(name),
-                         nearest.empty() ? "" : fmt::format(". Did you mean '{}'?", nearest));
-    }
+    const std::string text = ExplainExtras(line, words);
+    if (!text.empty()) return text;
   }
   std::string text = error.what();
   for (char& c : text) {
@@ -312,7 +332,20 @@ void CommandLine::LeaveTheRest() {
 
 size_t CommandLine::Count(const std::string& name) const { return app_->count(name); }
 bool CommandLine::Parsed() const { return app_->parsed(); }
-std::vector<std::string> CommandLine::Remaining() const { return app_->remaining(); }
+std::vector<std::string> CommandLine::Remaining() const { return app_->remaining(true); }
+
+std::vector<std::string> CommandLine::SubcommandNames() const {
+  std::vector<std::string> names;
+  for (const auto& line : subcommands_) names.push_back(line->app_->get_name());
+  return names;
+}
+
+std::vector<const CommandLine*> CommandLine::ParsedSubcommands() const {
+  std::vector<const CommandLine*> parsed;
+  for (const auto& line : subcommands_)
+    if (line->Parsed()) parsed.push_back(line.get());
+  return parsed;
+}
 
 std::vector<std::string> CommandLine::LongNames() const {
   std::vector<std::string> names;

@@ -110,6 +110,8 @@ class CommandLine {
   bool Parsed() const;                          // a subcommand: whether it was named
   std::vector<std::string> Remaining() const;
   std::vector<std::string> LongNames() const;  // "--limit"
+  std::vector<std::string> SubcommandNames() const;
+  std::vector<const CommandLine*> ParsedSubcommands() const;  // after parsing
 
   // Before parsing: sets an option as if its default were these values, so that one that is given
   // replaces it. Throws UsageFault for values that the option refuses.

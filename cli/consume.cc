@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <cstdio>
@@ -12,9 +13,11 @@
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/registry.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
@@ -34,7 +37,7 @@ using reader::ReceivePipeline;
 
 struct ConsumeOptions {
   std::string address, step_time = "0", rank = "0/1", row_log, join_timeout = "10min";
-  uint32_t producers = 1, queue = 2;
+  uint32_t producers = 1, queue = 2, most_workers = 1024;
   reader::CheckpointOptions checkpoint;
   JobPlaceOptions place;
   const CommandLine* command_line = nullptr;
@@ -142,6 +145,7 @@ int ConsumeJob(const ConsumeOptions& options) {
   std::tie(given.rank, given.ranks) = ParseRank(options.rank);
   given.through_shared_memory = options.shared_memory;
   given.queue = options.queue;
+  given.most_workers = options.most_workers;
   given.checkpoint = options.checkpoint;
   given.join_timeout_ns = ParseDuration(options.join_timeout, "--join-timeout");
   given.interrupted = [] { return experiments::Interrupted(); };
@@ -154,21 +158,48 @@ int ConsumeJob(const ConsumeOptions& options) {
       [&] { return job.bytes(); });
 }
 
+bool IsJobHere(const std::string& text) {
+  std::error_code ignored;
+  try {
+    return std::filesystem::exists(
+        reader::service::DispatcherSocket(reader::service::JobFolder(text)), ignored);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Where it listens. What is no address is often the name of a job.
+reader::DeliveryAddress ListeningAddress(const std::string& text) {
+  const std::string kind = text.substr(0, text.find(':'));
+  const std::vector<std::string> kinds = {"unix", "shm", "service"};
+  const bool has_kind = kind != text && kind.find('/') == std::string::npos;
+  if (has_kind && std::find(kinds.begin(), kinds.end(), kind) != kinds.end())
+    return reader::ParseDeliveryAddress(text, std::filesystem::current_path().string());
+  const std::string nearest = has_kind ? NearestName(kind, kinds) : "";
+  std::string meant = nearest.empty() ? "" : nearest + text.substr(kind.size());
+  if (meant.empty() &&
+      (IsJobHere(text) || reader::service::IsAddressOfJob(text) || text.starts_with('@')))
+    meant = std::string(kServicePrefix) + text;
+  throw Error(ExitCode::kUsage,
+              fmt::format("is no address at which batches can be taken{}",
+                          meant.empty() ? "" : fmt::format(". Did you mean '{}'?", meant)),
+              text,
+              "write service:JOB for a rank of a job, or unix:PATH or shm:PATH to listen there");
+}
+
 int Consume(const ConsumeOptions& options) {
   if (options.address.starts_with(kServicePrefix)) {
     RefuseGiven(options, {"--producers"}, "is not for a rank of a job",
                 "leave it out: the dispatcher knows the workers");
     return ConsumeJob(options);
   }
-  RefuseGiven(options,
-              {"--rank", "--shared-memory", "--join-timeout", "--checkpoint", "--listen",
-               "--token-file", "--tls-certificate", "--tls-key", "--tls-ca", "--insecure"},
-              "is for a rank of a job", "give service:JOB as the address");
+  RefuseGiven(
+      options,
+      {"--rank", "--shared-memory", "--most-workers", "--join-timeout", "--checkpoint", "--listen",
+       "--token-file", "--tls-certificate", "--tls-key", "--tls-ca", "--insecure"},
+      "is for a rank of a job", "give service:JOB as the address");
   reader::ReceiveOptions receive;
-  receive.from =
-      reader::ParseDeliveryAddress(options.address, std::filesystem::current_path().string());
-  if (receive.from.kind == reader::DeliveryKind::kInline)
-    throw Error(ExitCode::kUsage, "'inline' names no other process", "", "try unix:PATH");
+  receive.from = ListeningAddress(options.address);
   receive.producers = options.producers;
   receive.queue = options.queue;
   receive.interrupted = [] { return experiments::Interrupted(); };
@@ -195,7 +226,7 @@ HR_COMMAND(
      .exit_codes =
          "0 all producers finished, 1 a producer ended early, another process took the rank, a "
          "dispatcher or rank did not come in time or the job was ended, 2 usage or address taken, "
-         "5 bytes that are not a batch, 130 interrupted",
+         "5 bytes that are not a batch, 7 a dispatcher that takes no more, 130 interrupted",
      .next = "headrace run PIPELINE --set delivery.to=ADDRESS",
      .configure = [](CommandLine& command_line) -> std::function<int()> {
        auto options = std::make_shared<ConsumeOptions>();
@@ -210,6 +241,12 @@ HR_COMMAND(
            ->ShowDefault();
        command_line.AddFlag("--shared-memory", options->shared_memory,
                             "Take a job's batches through shared memory");
+       command_line
+           .AddOption("--most-workers", options->most_workers,
+                      "Take a job's batches from at most this many workers at a time; each takes a "
+                      "thread, and over a network the memory of a batch")
+           ->Check(InRange(1, 65536))
+           ->ShowDefault();
        command_line
            .AddOption("--listen", options->place.listen,
                       "Over a network, take batches at this address; by default at a free port of "

@@ -284,11 +284,59 @@ state_is() { [ "$(service_status | jq -r .state)" = "$1" ]; }
   done
 }
 
-@test "the workers of service up say which rank they cannot reach" {
-  start up service up t/pipeline.toml --job "$JOB" --workers 1 --set source.epochs=0
+@test "a rank that is started again is nothing to tell" {
+  start up service up t/pipeline.toml --job "$JOB" --workers 2 --set source.epochs=0
   start rank consume "service:$JOB" -q
-  until_true '[ "$("$HEADRACE" service status "$JOB" --json 2> /dev/null | jq .admitted_rows_count)" -gt 500 ] 2> /dev/null'
+  until_true '[ "$(service_status | jq .admitted_rows_count)" -gt 500 ] 2> /dev/null'
   kill -9 "$rank"
-  until_true 'grep -q "cannot reach rank 0: " "$DIR/up.err"'
+  wait "$rank" || true
+  sleep 0.5
+  start rank consume "service:$JOB" -q
+  until_true '[ "$(service_status | jq .generation)" = 2 ] && [ "$(service_status | jq .admitted_rows_count)" -gt 500 ] 2> /dev/null'
+  "$HEADRACE" service end "$JOB"
+  wait "$up" || true
+  ! grep -q "reach" "$DIR/up.err"
+}
+
+@test "a worker more than a rank takes ends, and no row is lost" {
+  start up service dispatcher t/pipeline.toml --job "$JOB" --set pipeline.batch_rows=20 --set source.epochs=4
+  start one service worker "$JOB"
+  start two service worker "$JOB"
+  until_true '[ "$(service_status | jq ".workers | length")" = 2 ]'
+  start rank consume "service:$JOB" --most-workers 1 --step-time 5ms --json
+  wait "$rank"
+  [ "$(jq .rows_count "$DIR/rank.out")" = 8000 ]
+  codes=""
+  for worker in "$one" "$two"; do
+    code=0
+    wait "$worker" || code=$?
+    codes="$codes $code"
+  done
+  [ "$codes" = " 0 7" ] || [ "$codes" = " 7 0" ]
+  cat "$DIR/one.err" "$DIR/two.err" | grep -q "as many producers as it takes.*--most-workers"
+  grep -q "1 are connected, as many as it takes" "$DIR/rank.err"
+  wait "$up"
+}
+
+@test "words that are none are named in one line" {
+  one_line() { # WHAT WORDS...
+    local what=$1
+    shift
+    run "$HEADRACE" "$@"
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"$what"* && "$output" != *$'\n'* ]]
+  }
+  one_line "unknown subcommand 'foo', it has up, dispatcher, submit, worker, status, drain, end; try 'headrace service --help'" service foo
+  one_line "unknown subcommand 'statsu', it has up, dispatcher, submit, worker, status, drain, end. Did you mean 'status'?" service statsu train --json
+  one_line "unknown option '--jsno'. Did you mean '--json'?" service status train --jsno
+  one_line "'extra' is one word too many" service status train extra
+  one_line "foo: is no address at which batches can be taken; write service:JOB for a rank of a job, or unix:PATH or shm:PATH" consume foo
+  one_line "Did you mean 'service:train'?" consume servce:train
+  one_line "Did you mean 'unix:/tmp/x'?" consume unx:/tmp/x
+  one_line "Did you mean 'service:@/shared/address'?" consume @/shared/address
+  one_line "Did you mean 'service:tls:head:7070'?" consume tls:head:7070
+  start up service up t/pipeline.toml --job "$JOB"
+  until_true state_is\ waiting
+  one_line "Did you mean 'service:$JOB'?" consume "$JOB"
   "$HEADRACE" service end "$JOB"
 }
