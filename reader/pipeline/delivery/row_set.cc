@@ -50,6 +50,8 @@ struct RowSet::Unpacked {
   std::array<RowRange, kMostRanges + 2> ranges;  // room for those of a change
   size_t count = 0;
 
+  void PackInto(Block* block, size_t begin, size_t end) const;
+
   void Put(size_t at, const RowRange& range) {
     std::copy_backward(ranges.begin() + at, ranges.begin() + count, ranges.begin() + count + 1);
     ranges[at] = range;
@@ -94,28 +96,30 @@ RowSet::Unpacked RowSet::Unpack(const Blocks::const_iterator& block) {
   return out;
 }
 
+void RowSet::Unpacked::PackInto(Block* block, size_t begin, size_t end) const {
+  block->bytes.clear();
+  for (size_t i = begin; i + 1 < end; ++i) {
+    PutNumber(&block->bytes, ranges[i].count);
+    PutNumber(&block->bytes, ranges[i + 1].first - ranges[i].end());
+  }
+  block->last = ranges[end - 1];
+  block->ranges = end - begin;
+}
+
 // Makes these the ranges of the block: two blocks where they are too many, none where none is left.
 void RowSet::Pack(Blocks::iterator block, const Unpacked& ranges) {
-  auto node = blocks_.extract(block);
-  const size_t parts = ranges.count > kMostRanges ? 2 : 1;
-  for (size_t part = 0; part < parts && ranges.count > 0; ++part) {
-    const size_t begin = ranges.count * part / parts, end = ranges.count * (part + 1) / parts;
-    Block made = node.empty() ? Block() : std::move(node.mapped());
-    made.bytes.clear();
-    for (size_t i = begin; i + 1 < end; ++i) {
-      PutNumber(&made.bytes, ranges.ranges[i].count);
-      PutNumber(&made.bytes, ranges.ranges[i + 1].first - ranges.ranges[i].end());
-    }
-    made.last = ranges.ranges[end - 1];
-    made.ranges = end - begin;
-    if (node.empty()) {
-      blocks_.emplace(ranges.ranges[begin].first, std::move(made));
-    } else {
-      node.key() = ranges.ranges[begin].first;
-      node.mapped() = std::move(made);
-      blocks_.insert(std::move(node));
-    }
+  if (ranges.count == 0) {
+    blocks_.erase(block);
+    return;
   }
+  const size_t half = ranges.count > kMostRanges ? ranges.count / 2 : ranges.count;
+  if (half < ranges.count) ranges.PackInto(&blocks_[ranges.ranges[half].first], half, ranges.count);
+  if (block->first != ranges.ranges[0].first) {
+    auto node = blocks_.extract(block);
+    node.key() = ranges.ranges[0].first;
+    block = blocks_.insert(std::move(node)).position;
+  }
+  ranges.PackInto(&block->second, 0, half);
 }
 
 // The first range of the block, which is there no more.
