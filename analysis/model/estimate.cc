@@ -232,8 +232,10 @@ double PipelineModel::EstimateStage(size_t s, const WindowRow& sum,
     const size_t i = stage.operators[m];
     const OperatorCounters& op = sum.operators[i];
     double blocked_s = BlockedSeconds(op, times.cpu.cpu_s[m], times);
-    // Who takes a batch from a worker is blocked for as long as that one is busy with others.
-    if (stage.stays_on_consumer && times.is_split && operators_[i].kind != kStartKind) {
+    // Who takes a batch from a worker is blocked for as long as that one is busy with others. Who
+    // unpickles one has it, and asks its worker for the memory of each tensor: that is a cost.
+    if (stage.stays_on_consumer && times.is_split && operators_[i].kind != kStartKind &&
+        operators_[i].kind != kUnpickleKind) {
       blocked_s = 0;
     }
     const double completions = static_cast<double>(op.completions_count);

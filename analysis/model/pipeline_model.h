@@ -36,6 +36,9 @@ inline constexpr size_t kNoStage = static_cast<size_t>(-1);
 inline constexpr const char* kOrderKind = "order";
 // That of operators which start and end workers.
 inline constexpr const char* kStartKind = "start";
+// That of an operator which makes a batch of the bytes that came.
+inline constexpr const char* kUnpickleKind = "deserialize";
+
 struct OperatorModel {
   std::string name, kind;
   size_t stage = kNoStage;

@@ -10,6 +10,7 @@
 #include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/starved.h"
+#include "analysis/run/known_loaders.h"
 #include "analysis/thresholds.h"
 #include "base/infinite.h"
 
@@ -72,6 +73,16 @@ double HostCores(const PipelineModel& model) {
   return total != nullptr && total->mean_value ? *total->mean_value : model.cores_budget();
 }
 
+// The consumer's thread makes batches that processes could make.
+bool MayGetProcesses(const PipelineModel& model) {
+  return std::any_of(
+      model.stages().begin(), model.stages().end(), [&](const StageModel& stage) {
+        if (!stage.on_consumer) return false;
+        const KnownLoader* known = FindKnownLoader(model.run(), stage.name);
+        return known != nullptr && known->adds_processes;
+      });
+}
+
 // All that makes two variants differ.
 std::string KeyOf(const Variant& variant) {
   const Settings& settings = variant.settings;
@@ -92,13 +103,17 @@ std::string KeyOf(const Variant& variant) {
 
 Predictor::Predictor(const PipelineModel& model)
     : model_(model), contention_(FitContention(model.run(), HostCores(model))) {
-  const auto sample = [&](const Demands& demands, const Contention& contention) {
-    return Draw{demands, contention, ExpectedLoad(model, demands, model.current())};
+  const double handing_over_s = MayGetProcesses(model) ? kHandingOverS : 0;
+  // `dearer`: by so many deviations handing over a batch costs more than in the middle.
+  const auto sample = [&](const Demands& demands, const Contention& contention, double dearer) {
+    return Draw{demands, contention, ExpectedLoad(model, demands, model.current()),
+                handing_over_s * std::exp(kHandingOverVaries * dearer)};
   };
-  middle_ = sample(model.demands(), contention_);
-  Random random(kPredictionSeed);
+  middle_ = sample(model.demands(), contention_, 0);
+  Random random(kPredictionSeed), handing_over(kPredictionSeed + 1);
   for (const Demands& demands : std::span(model.Bootstrap()).first(kPredictionDraws)) {
-    draws_.push_back(sample(demands, contention_.Drawn(random.Normal())));
+    draws_.push_back(
+        sample(demands, contention_.Drawn(random.Normal()), handing_over.Normal()));
   }
   for (const LimitKind* kind : LimitKinds()) {
     errors_[kind] = ErrorOf(*kind, model.run().earlier_predictions);
@@ -156,20 +171,31 @@ void Predictor::ChooseShape() {
 }
 
 Demands Predictor::At(const Draw& draw, const Variant& variant) const {
-  return AtLoad(model_,
-                AtDepth(model_, Apply(model_, draw.demands, variant.scales), variant.settings),
-                variant.settings, draw.load, draw.contention);
+  Demands demands =
+      AtLoad(model_, AtDepth(model_, Apply(model_, draw.demands, variant.scales), variant.settings),
+             variant.settings, draw.load, draw.contention);
+  if (FirstWorkers(variant.settings)) {
+    // The trainer's thread waits for the worker that hands a batch over; both compute for it.
+    const double cpu_s = kHandingOverComputes * draw.handing_over_s;
+    demands.consumer_s += draw.handing_over_s / model_.consumers();
+    demands.unattributed_cpu_s += cpu_s;
+    demands.cpu_s += cpu_s;
+  }
+  return demands;
 }
 
 // Workers beside the consumer were not seen at work: what handing over their batches costs is not
 // known.
-double Predictor::ErrorAt(const LimitKind* kind, const Settings& settings) const {
-  bool first_workers = false;
+bool Predictor::FirstWorkers(const Settings& settings) const {
   for (size_t s = 0; s < settings.parallelism.size(); ++s) {
-    first_workers =
-        first_workers || (model_.current().parallelism[s] <= 0 && settings.parallelism[s] > 0);
+    if (model_.current().parallelism[s] <= 0 && settings.parallelism[s] > 0) return true;
   }
-  return first_workers ? std::hypot(errors_.at(kind), kHandingOverError) : errors_.at(kind);
+  return false;
+}
+
+double Predictor::ErrorAt(const LimitKind* kind, const Settings& settings) const {
+  return FirstWorkers(settings) ? std::hypot(errors_.at(kind), kHandingOverError)
+                                : errors_.at(kind);
 }
 
 bool Predictor::IsCurrent(const Variant& variant) const {

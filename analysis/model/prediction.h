@@ -79,6 +79,7 @@ class Predictor {
     Demands demands;
     Contention contention;
     double load = 0;
+    double handing_over_s = 0;  // a batch, where processes make batches for the first time
   };
   // A variant without the interval of its rate.
   struct Point {
@@ -112,6 +113,8 @@ class Predictor {
   // The rate at `variant`, predicted as `rate`, if unknown and full stores give no more than now;
   // none: it does not hang on them.
   std::optional<double> RateOfFullStores(const Variant& variant, double rate) const;
+  // Whether workers make batches there that the consumer's thread makes now.
+  bool FirstWorkers(const Settings& settings) const;
   double ErrorAt(const LimitKind* kind, const Settings& settings) const;
 
   const PipelineModel& model_;

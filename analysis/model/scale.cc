@@ -94,6 +94,7 @@ Demands Apply(const PipelineModel& model, Demands demands, const std::vector<Sca
         break;
       case Scaled::kOrder:
         demands.order_wait_s *= scale.factor;
+        demands.unevenness *= scale.factor;  // out of turn nobody waits for the slowest worker
         break;
       case Scaled::kUneven:
         demands.unevenness *= scale.factor;

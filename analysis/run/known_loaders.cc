@@ -9,10 +9,10 @@ namespace {
 
 constexpr const char* kTfDataPool = "options.threading.private_threadpool_size";
 
-// `loader` is a DataLoader without workers: more of it are processes.
+// `loader` is a DataLoader without workers.
 constexpr KnownLoader kKnownLoaders[] = {
     {"workers", "num_workers", "process", "processes"},
-    {"loader", "num_workers", "thread", "threads"},
+    {"loader", "num_workers", "thread", "threads", nullptr, nullptr, nullptr, nullptr, true},
     {"Pool", "Pool processes", "process", "processes"},
     {"ThreadPool", "ThreadPool processes", "thread", "threads"},
     {"ProcessPoolExecutor", "ProcessPoolExecutor max_workers", "process", "processes"},

@@ -21,6 +21,8 @@ struct KnownLoader {
   // Its units share a pool of as many threads as there are cores, unless this says otherwise.
   const char* pool = nullptr;
   const char* queue = nullptr;  // what sets the size of its queue; null: its stage says so
+  // Works on the trainer's thread now; the first that its setting adds is a process.
+  bool adds_processes = false;
 };
 
 // Null where the run is of a pipeline file, or its stage is of nobody we know.

@@ -119,6 +119,7 @@ struct Received {
   int workers = 2;
   double make_cpu_s = 0.001, make_blocked_s = 0;
   double receive_cpu_s = 0.0001, receive_bytes = 1000;
+  double unpickle_blocked_s = 0;
   double start_s = 0;    // blocked, of each batch's share of an epoch
   double epochs = 0.05;  // a batch
   double order_s = 0;    // waited for the batch that is due while others were there
@@ -140,8 +141,9 @@ inline RunView RecordReceived(const Received& costs, double seconds, uint64_t se
   view.run.cores_bound_by = "affinity";
   view.run.memory_bytes = int64_t{8} << 30;
   constexpr double kWindowS = 0.5;
-  enum { kMake, kReceive, kStart, kOrder, kStep, kOperators };
-  const double taken_s = costs.receive_cpu_s + costs.start_s + costs.order_s + costs.wait_s;
+  enum { kMake, kReceive, kUnpickle, kStart, kOrder, kStep, kOperators };
+  const double taken_s = costs.receive_cpu_s + costs.unpickle_blocked_s + costs.start_s +
+                         costs.order_s + costs.wait_s;
   Random random(seed);
   const auto rows = static_cast<size_t>(seconds / kWindowS);
   WindowRow all;
@@ -167,6 +169,7 @@ inline RunView RecordReceived(const Received& costs, double seconds, uint64_t se
     };
     add(costs.make_cpu_s, costs.make_blocked_s, 1);
     add(costs.receive_cpu_s, 0, 1);
+    add(0, costs.unpickle_blocked_s, 1);
     add(0, costs.start_s, costs.epochs);
     add(0, 0, 0);
     add(costs.step_cpu_s, 0, 1);
@@ -212,9 +215,10 @@ inline RunView RecordReceived(const Received& costs, double seconds, uint64_t se
   }
   const char* stages[] = {"workers", "receiver", "trainer"};
   const int64_t threads[] = {costs.workers, 0, costs.ranks}, most[] = {0, costs.ranks, costs.ranks};
-  const char* operators[] = {"getitem", "receive", "start_workers", "in_order", "step"};
-  const char* kinds[] = {"fetch", "receive", "start", "order", "consumer"};
-  const size_t stage_of[] = {0, 1, 1, 1, 2};
+  const char* operators[] = {"getitem",       "receive",  "unpickle",
+                             "start_workers", "in_order", "step"};
+  const char* kinds[] = {"fetch", "receive", "deserialize", "start", "order", "consumer"};
+  const size_t stage_of[] = {0, 1, 1, 1, 1, 2};
   for (size_t i = 0; i < 3; ++i) {
     StageRow stage;
     static_cast<StageCounters&>(stage) = all.stages[i];

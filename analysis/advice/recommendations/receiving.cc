@@ -1,5 +1,6 @@
-// R25 and R26: what the trainer's own thread does for batches that workers made. It starts workers
-// and ends them, takes bytes from a pipe and unpickles them, and no number of workers helps that.
+// R25, R26 and R30: what the trainer's own thread does for batches that workers made. It starts
+// workers and ends them, takes bytes from a pipe and unpickles them, and no number of workers helps
+// that.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -73,7 +74,7 @@ Recommendation ShareMemory(const Evidence& e) {
   const PipelineModel& model = e.model();
   std::vector<size_t> taking = Receiving(model);
   std::erase_if(taking, [&](size_t op) {
-    return model.operators()[op].kind != "receive" && model.operators()[op].kind != "deserialize";
+    return model.operators()[op].kind != "receive" && model.operators()[op].kind != kUnpickleKind;
   });
   if (taking.empty()) return DoesNotFire("no batch came from a worker process");
   double bytes = 0;
@@ -93,8 +94,41 @@ Recommendation ShareMemory(const Evidence& e) {
       "let workers return tensors instead of arrays: tensors share memory with the trainer");
 }
 
+// A tensor comes as the name of a socket of its worker, where the trainer asks for the tensor's
+// memory: several messages, each answered by a thread that first needs the worker's interpreter
+// lock. Memory that has a name of its own is opened without asking (torch.multiprocessing,
+// "Sharing strategies").
+Recommendation ShareByName(const Evidence& e) {
+  const PipelineModel& model = e.model();
+  std::vector<size_t> taking = Receiving(model);
+  std::erase_if(taking, [&](size_t op) { return model.operators()[op].kind != kUnpickleKind; });
+  if (taking.empty()) return DoesNotFire("no batch came from a worker process");
+  double blocked_s = 0;
+  for (const size_t op : taking) blocked_s += model.demands().operators[op].blocked_s;
+  const double share = blocked_s * model.demands().rate / model.consumers();
+  const std::string why = fmt::format(
+      "the trainer's thread waits {} of its time for workers to hand over the memory of tensors",
+      FormatPercent(share));
+  if (share < kHandingOverIsLittle) return DoesNotFire(why + ": that is little");
+  const auto without = [&](double part) {
+    Variant change = e.Now();
+    for (const size_t op : taking) {
+      const double less_s = part * model.demands().operators[op].blocked_s;
+      change.scales.push_back({Scaled::kAdded, op, -less_s, false});
+    }
+    return change;
+  };
+  Recommendation result = IfWorthwhile(
+      e, e.Predict(without(kByNameLeast), without(kByName), without(1)), why,
+      "torch.multiprocessing.set_sharing_strategy(\"file_system\") before the loader is made, or "
+      "fewer tensors in a batch");
+  result.only_if = "files that a killed program leaves in /dev/shm do no harm";
+  return result;
+}
+
 HR_RECOMMENDATION(25, "keep the workers of a loader", "", KeepWorkers);
 HR_RECOMMENDATION(26, "share memory with the workers", "", ShareMemory);
+HR_RECOMMENDATION(30, "share tensors by name", "", ShareByName);
 
 }  // namespace
 }  // namespace headrace::analysis

@@ -273,7 +273,8 @@ Recommendation TakeAsTheyCome(const Evidence& e) {
   const Demands& demands = model.demands();
   double others = std::numeric_limits<double>::infinity();
   Outcome outcome = e.Predict(e.Now());
-  for (const Limit& limit : Bounds(model, demands, model.current())) {
+  const Demands free = Apply(model, demands, {{Scaled::kOrder, 0, 0}});
+  for (const Limit& limit : Bounds(model, free, model.current())) {
     if (limit.Is(kOrderLimit) || limit.bound >= others) continue;
     others = limit.bound;
     outcome.limited_by = limit;

@@ -69,7 +69,9 @@ std::string RuleOfReceiving(const PipelineModel& model, std::optional<size_t> op
   if (!op) return "";
   const OperatorModel& blamed = model.operators()[*op];
   if (blamed.stage == kNoStage || !model.stages()[blamed.stage].stays_on_consumer) return "";
-  return blamed.kind == kStartKind ? "R25" : "R26";
+  if (blamed.kind == kStartKind) return "R25";
+  const Demands::Operator& cost = model.demands().operators[*op];
+  return blamed.kind == kUnpickleKind && cost.blocked_s > cost.cpu_s ? "R30" : "R26";
 }
 
 bool StartsWorkersAgain(const PipelineModel& model) {

@@ -259,6 +259,12 @@ RunView Receiving(double bytes) {
   costs.receive_bytes = bytes;
   return RecordReceived(costs, 10, 1);
 }
+// A trainer that computes for 2 ms and waits so long for the memory of a batch's tensors.
+RunView Unpickling(double blocked_s) {
+  Received costs;
+  costs.unpickle_blocked_s = blocked_s;
+  return RecordReceived(costs, 10, 1);
+}
 // Two workers whose batches are taken in turn: 6 ms each on average, 9 and 3 ms where they differ.
 RunView InTurn(bool uneven) {
   Received costs;
@@ -500,6 +506,8 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R25", "they are kept", Starting(0), silent, "would gain"},
       {"R26", "large batches through a pipe", Receiving(48e6), fires, "pickled through a pipe"},
       {"R26", "small ones", Receiving(1e3), silent, "that is little"},
+      {"R30", "tensors that are asked for", Unpickling(0.006), fires, "the memory of tensors"},
+      {"R30", "hardly ever", Unpickling(0.00002), silent, "that is little"},
       {"R29", "one worker has the long items", InTurn(true), fires, "1.5 times as long"},
       {"R29", "workers alike", InTurn(false), silent, "no worker was seen"},
       {"R28", "nobody sampled it", Decompressing(0, 0), unknown, "was not sampled"},

@@ -10,6 +10,7 @@
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "tests/analysis/made_runs.h"
+#include "tests/analysis/process_figure.h"
 
 namespace headrace::analysis {
 namespace {
@@ -73,6 +74,22 @@ TEST(Receiving, LargeBatchesAreToShareMemory) {
   const NextStep next = NextStepOf(run, MakeStatements(run));
   EXPECT_EQ(next.kind, NextKind::kChange);
   EXPECT_THAT(next.text, HasSubstr("tensors instead of arrays"));
+}
+
+// The trainer's thread asks a worker that computes for the memory of each tensor.
+TEST(Receiving, TensorsAreToBeSharedByName) {
+  Received costs;
+  costs.make_cpu_s = 0.002;
+  costs.unpickle_blocked_s = 0.006;
+  const RunView run = RecordReceived(costs, 10, 1);
+  const PipelineModel model(run);
+  const Bottleneck bottleneck = FindBottleneck(model);
+  EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), kThreadLimit);
+  EXPECT_EQ(Blamed(model, bottleneck).name, "unpickle");
+  const NextStep next = NextStepOf(run, MakeStatements(run));
+  EXPECT_EQ(next.kind, NextKind::kChange);
+  EXPECT_THAT(next.text, HasSubstr("set_sharing_strategy"));
+  EXPECT_GT(next.gain, 0.5) << "of 8 ms, 6 are waited";
 }
 
 // Nobody gives the receiver threads, and more workers are not advised for it.
@@ -168,6 +185,23 @@ TEST(Receiving, TheOrderIsALimitWhereWorkersAreIdle) {
   EXPECT_GT(model.demands().order_wait_s, 0.8 * 0.01);
   const Bottleneck bottleneck = FindBottleneck(model);
   EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), kOrderLimit);
+  const NextStep next = NextStepOf(run, MakeStatements(run));
+  EXPECT_THAT(next.text, HasSubstr("in_order=False"));
+  EXPECT_GT(next.gain, 1) << "of 12 ms, 10 are waited";
+}
+
+// The slow batches are always of one worker: out of turn nobody waits for it either.
+TEST(Receiving, WithoutOrderTheSlowestWorkerHoldsUpNobody) {
+  Received costs;
+  costs.workers = 4;
+  costs.order_s = 0.01;
+  RunView run = RecordReceived(costs, 10, 1);
+  for (const int64_t pid : {100, 101, 102, 103}) {
+    AddProcessFigure(&run, pid, "worker_batches_count", 200);
+    AddProcessFigure(&run, pid, "worker_work_ns", pid == 102 ? 9.9e9 : 1e9);
+    AddProcessFigure(&run, pid, "worker_wait_ns", pid == 102 ? 0.1e9 : 9e9);
+  }
+  ASSERT_TRUE(PipelineModel(run).uneven());
   const NextStep next = NextStepOf(run, MakeStatements(run));
   EXPECT_THAT(next.text, HasSubstr("in_order=False"));
   EXPECT_GT(next.gain, 1) << "of 12 ms, 10 are waited";
