@@ -163,6 +163,7 @@ int PlanNodes(const analysis::RunView& view, const analysis::PipelineModel& mode
   fleet.lp = options.lp;
   fleet.force = options.force;
   fleet.explain = options.explain;
+  fleet.database = options.database;
   return PlanFleet(view, model, fleet);
 }
 

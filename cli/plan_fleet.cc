@@ -7,6 +7,7 @@
 
 #include "analysis/fleet/fleet.h"
 #include "analysis/fleet/fleet_scenarios.h"
+#include "analysis/fleet/plan_check.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/units.h"
@@ -51,7 +52,11 @@ int PlanFleet(const analysis::RunView& view, const analysis::PipelineModel& mode
   if (!options.lp.empty()) WriteFile(options.lp, options.force, plan.lp);
   std::optional<analysis::FleetSimulation> simulation;
   if (options.simulate) simulation = analysis::SimulatePlan(cost, nodes, plan);
-  const dashboards::FleetPage about{view, cost, nodes, plan, simulation ? &*simulation : nullptr};
+  std::optional<analysis::PlanCheck> check;
+  if (const auto job = analysis::JobOfRun(options.database, view.run.run_id))
+    check = analysis::CheckPlan(analysis::LoadJob(options.database, *job), nodes, plan);
+  const dashboards::FleetPage about{
+      view, cost, nodes, plan, simulation ? &*simulation : nullptr, check ? &*check : nullptr};
   const std::string json = dashboards::FleetJson(about);
   if (!options.output.empty()) WriteFile(options.output, options.force, json);
   if (options.format == "json") {

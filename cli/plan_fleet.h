@@ -15,6 +15,7 @@ struct FleetOptions {
   std::optional<double> target_rows;  // rows per second; empty: what the clients demand
   std::string format = "text";        // text, md, json
   std::string output, lp;             // files to write; empty: standard output, none
+  std::string database;               // of the run: its job, if it has one, is what to check with
   bool force = false, explain = false, simulate = true;
 };
 

@@ -185,6 +185,30 @@ void SayDemand(const NodesFile& nodes, const FleetPlan& plan, Section* section) 
   say.push_back({"NOW", text});
 }
 
+void SayCheck(const NodesFile& nodes, const analysis::PlanCheck& check, Section* section) {
+  if (!check.unavailable.empty()) {
+    section->sentences.push_back(
+        {"CHECK", fmt::format("against job '{}': unavailable ({}); {}", Printable(check.job),
+                              Printable(check.unavailable), Printable(check.fix))});
+    return;
+  }
+  std::vector<int> have;
+  for (const NodeType& type : nodes.types) have.push_back(type.have);
+  std::string text = fmt::format(
+      "job '{}' took {} {} with {:.2g} workers on {} host{} (its ranks' steps); the model puts {} "
+      "at {} {}: {}, and the intervals {}",
+      Printable(check.job), Rows(check.measured), Range(check.measured_interval), check.workers,
+      check.hosts, check.hosts == 1 ? "" : "s", Counts(nodes, have), Rows(check.predicted),
+      Range(check.predicted_interval),
+      check.error_ratio > 1 ? fmt::format("{:.3g} times as much", 1 + check.error_ratio)
+                            : FormatPercent(std::abs(check.error_ratio)) +
+                                  (check.error_ratio < 0 ? " less" : " more"),
+      check.agrees ? "overlap" : "do not overlap");
+  if (!check.agrees && check.limit != analysis::JobLimit::kWorkers)
+    text += fmt::format("; the job was limited by {}", analysis::JobLimitName(check.limit));
+  section->sentences.push_back({"CHECK", text});
+}
+
 // "; one spare keeps the target"
 std::string SpareWords(const NodesFile& nodes, const FleetScenario& scenario) {
   if (scenario.spares_cut)
@@ -458,6 +482,7 @@ Report MakeFleetReport(const FleetPage& page) {
   SayVerdict(nodes, plan, &verdict);
   if (page.simulation != nullptr) SaySimulated(nodes, plan, *page.simulation, &verdict);
   SayDemand(nodes, plan, &verdict);
+  if (page.check != nullptr) SayCheck(nodes, *page.check, &verdict);
   report.sections.push_back(std::move(verdict));
   report.sections.push_back({"bounds", "What the fleet needs", {}, {}, {BoundsTable(plan)}});
   report.sections.push_back({"nodes", "Nodes", {}, {}, {NodesTable(nodes, plan)}});

@@ -6,18 +6,21 @@
 
 #include "analysis/fleet/fleet.h"
 #include "analysis/fleet/fleet_scenarios.h"
+#include "analysis/fleet/plan_check.h"
 #include "analysis/run/run_view.h"
 #include "dashboards/report/report.h"
 
 namespace headrace::dashboards {
 
-// What the page is about. `simulation` may be null: it was not run.
+// What the page is about. May be null: `simulation`, it was not run; `check`, the run is no
+// member's of a job.
 struct FleetPage {
   const analysis::RunView& run;
   const analysis::RowCost& cost;
   const analysis::NodesFile& nodes;
   const analysis::FleetPlan& plan;
   const analysis::FleetSimulation* simulation = nullptr;
+  const analysis::PlanCheck* check = nullptr;
 };
 
 // For RenderText and RenderMarkdown.

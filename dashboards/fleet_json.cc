@@ -149,6 +149,24 @@ Json LimitsJson(const FleetPlan& plan) {
   return limits;
 }
 
+Json CheckJson(const analysis::PlanCheck& check) {
+  Json out = {{"job", check.job}, {"workers_count", check.workers}, {"hosts_count", check.hosts}};
+  if (!check.unavailable.empty()) {
+    out["unavailable"] = check.unavailable;
+    out["fix"] = check.fix;
+    return out;
+  }
+  const auto rate = [](double value, const analysis::Interval& interval) {
+    return Json{{"rows_per_second", value}, {"low", interval.low}, {"high", interval.high}};
+  };
+  out["limit"] = analysis::JobLimitKey(check.limit);
+  out["measured"] = rate(check.measured, check.measured_interval);
+  out["predicted"] = rate(check.predicted, check.predicted_interval);
+  out["error_ratio"] = check.error_ratio;
+  out["agrees"] = check.agrees;
+  return out;
+}
+
 }  // namespace
 
 std::string FleetJson(const FleetPage& page) {
@@ -198,6 +216,7 @@ std::string FleetJson(const FleetPage& page) {
                       {"surplus_ratio", plan.present->surplus_ratio},
                       {"price_per_hour", plan.present->price_per_hour}};
   }
+  if (page.check != nullptr) out["check"] = CheckJson(*page.check);
   out["nodes"] = Json::array();
   for (size_t t = 0; t < nodes.types.size(); ++t) {
     out["nodes"].push_back(

@@ -298,4 +298,13 @@ std::vector<JobName> ListJobs(const std::string& path) {
   return jobs;
 }
 
+std::optional<int64_t> JobOfRun(const std::string& path, int64_t run_id) {
+  RunDatabase database(path);
+  std::optional<int64_t> job;
+  if (!database.Has("member_summary")) return job;
+  database.Each("SELECT job_id FROM member_summary WHERE run_id = ?1", run_id,
+                [&](const ViewRow& row) { job = row.Number("job_id"); });
+  return job;
+}
+
 }  // namespace headrace::analysis

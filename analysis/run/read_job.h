@@ -75,5 +75,7 @@ struct JobName {
   int64_t started_realtime_ns = 0, duration_ns = 0, members = 0;
 };
 std::vector<JobName> ListJobs(const std::string& path);
+// The job that a run is a member of; nothing when it is none's.
+std::optional<int64_t> JobOfRun(const std::string& path, int64_t run_id);
 
 }  // namespace headrace::analysis

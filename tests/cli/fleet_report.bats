@@ -31,6 +31,9 @@ of_fleet() { "$HEADRACE" query --db "$DIR/f.db" --format csv "$1" | tail -n +2; 
   "$HEADRACE" report --fleet "$DIR/f.db" --format md | grep -q "Where the workers' time goes"
   "$HEADRACE" report --fleet "$DIR/f.db" --format html | grep -q "<html"
   "$HEADRACE" runs --db "$DIR/f.db" | grep -q "rank-1"
+  # A plan from a worker is checked against the job, which its trainers limited here.
+  printf '[[node]]\nname = "here"\nprice_per_hour = 1\ncores = 2\nspeed = 1\nhave = 1\n' > "$DIR/nodes.toml"
+  "$HEADRACE" plan worker-1 --db "$DIR/f.db" --nodes "$DIR/nodes.toml" --target 100rows/s --json | jq -e '.check.job == "'"$JOB"'" and (.check.unavailable | contains("limited the job"))'
 }
 
 @test "a dispatcher that is killed and started again counts nothing twice" {

@@ -86,6 +86,35 @@ std::string Text(const Made& made, int width = 200) {
 }
 nlohmann::json Json(const Made& made) { return nlohmann::json::parse(FleetJson(made.page())); }
 
+TEST(FleetPage, ComparesTheModelWithTheJobOfTheRun) {
+  const Made made = Make(kShared, {}, false);
+  analysis::PlanCheck check;
+  check.job = "ctr";
+  check.workers = 30;
+  check.hosts = 30;
+  check.measured = 5e6;
+  check.measured_interval = {4.9e6, 5.1e6};
+  check.predicted = 6e6;
+  check.predicted_interval = {5.6e6, 6.4e6};
+  check.error_ratio = 0.2;
+  FleetPage page = made.page();
+  page.check = &check;
+  const auto text = [&] { return RenderText(MakeFleetReport(page), {.width = 400}); };
+  EXPECT_THAT(text(),
+              HasSubstr("job 'ctr' took 5.00 M rows/s [4.90 M, 5.10 M] with 30 workers on 30 hosts "
+                        "(its ranks' steps); the model puts 30 x c-v3 at 6.00 M rows/s [5.60 M, "
+                        "6.40 M]: 20.0 % more, and the intervals do not overlap"));
+  auto json = nlohmann::json::parse(FleetJson(page));
+  EXPECT_EQ(json["check"]["measured"]["rows_per_second"], 5e6);
+  EXPECT_EQ(json["check"]["agrees"], false);
+  check.unavailable = "no rank has sent measurements";
+  check.fix = "Report it again.";
+  EXPECT_THAT(text(), HasSubstr("against job 'ctr': unavailable (no rank has sent measurements)"));
+  json = nlohmann::json::parse(FleetJson(page));
+  EXPECT_FALSE(json["check"].contains("measured"));
+  EXPECT_FALSE(Json(made).contains("check"));
+}
+
 // No figure of a page may be one that is not a number.
 void ExpectNoInfinity(const std::string& text) {
   EXPECT_FALSE(std::regex_search(text, std::regex("\\b(inf|nan)\\b"))) << text;

@@ -1,0 +1,106 @@
+#include "analysis/fleet/plan_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include "analysis/fleet/job_windows.h"
+#include "base/units.h"
+
+namespace headrace::analysis {
+namespace {
+
+constexpr uint64_t kCheckSeed = 1;
+constexpr size_t kCheckDraws = 400;
+
+Interval RateInterval(const JobView& job, double rows_per_s) {
+  const JobWindows windows = MakeWindows(job);
+  const double seconds = windows.end_s - windows.begin_s;
+  Random random(kCheckSeed);
+  std::vector<double> rates;
+  for (size_t draw = 0; draw < kCheckDraws; ++draw) {
+    double rows = 0;
+    for (const RankSums& rank :
+         SumOf(windows, BlockResample(windows.windows.size(), 2, random)).ranks)
+      rows += rank.rows;
+    rates.push_back(rows / seconds);
+  }
+  return IntervalAround(rows_per_s, rates, 0.9);
+}
+
+// Of all nodes together, with what they share.
+Interval NodesInterval(const NodesFile& nodes, const FleetPlan& plan) {
+  double shared = std::numeric_limits<double>::infinity();
+  for (const FleetBound& bound : plan.bounds)
+    if (bound.resource != FleetResource::kNodes) shared = std::min(shared, bound.rows_per_s);
+  std::vector<double> rates;
+  for (size_t draw = 0;; ++draw) {
+    double rate = 0;
+    for (size_t t = 0; t < nodes.types.size(); ++t) {
+      if (nodes.types[t].have == 0) continue;
+      if (draw >= plan.fits[t].full_draws.size())
+        return IntervalAround(plan.present->rows_per_s, rates, 0.9);
+      rate += nodes.types[t].have * plan.fits[t].full_draws[draw];
+    }
+    rates.push_back(std::min(rate, shared));
+  }
+}
+
+// Why this job does not show what its nodes carry.
+void SayUnavailable(const JobFindings& found, const NodesFile& nodes, const FleetPlan& plan,
+                    PlanCheck* check) {
+  const int have = std::accumulate(nodes.types.begin(), nodes.types.end(), 0,
+                                   [](int sum, const NodeType& type) { return sum + type.have; });
+  const auto say = [&](std::string why, std::string fix) {
+    check->unavailable = std::move(why);
+    check->fix = std::move(fix);
+  };
+  if (!found.undecided.empty()) return say(found.undecided, found.undecided_fix);
+  if (have == 0 || !plan.present)
+    return say(
+        "the nodes file does not say which nodes the job ran on",
+        fmt::format("write have = N at their [[node]]; the job's workers ran on {}", check->hosts));
+  if (static_cast<size_t>(have) != check->hosts)
+    return say(fmt::format("the nodes file has {} nodes that run now, and the "
+                           "job's workers ran "
+                           "on {}",
+                           have, check->hosts),
+               "correct have = N at its [[node]]s");
+  for (size_t t = 0; t < nodes.types.size(); ++t)
+    if (nodes.types[t].have > 0 && plan.fits[t].full_draws.empty())
+      return say("the run is too short to say how sure its figures are", "record a longer one");
+  if (found.limit == JobLimit::kTrainers || found.limit == JobLimit::kSlowRank)
+    return say(fmt::format("{} limited the job to {}, so what the nodes carry did not show",
+                           JobLimitName(found.limit), FormatRate(found.rows_per_s, "rows")),
+               "let the ranks compute less, so that they wait for the workers");
+}
+
+}  // namespace
+
+PlanCheck CheckPlan(const JobView& job, const NodesFile& nodes, const FleetPlan& plan) {
+  PlanCheck check;
+  check.job = job.name;
+  std::set<std::string> hosts;
+  for (const Member& member : job.members)
+    if (member.role == "worker") hosts.insert(member.host);
+  check.hosts = hosts.size();
+  const JobFindings found = JudgeJob(job);
+  check.limit = found.limit;
+  check.workers = found.workers;
+  SayUnavailable(found, nodes, plan, &check);
+  if (!check.unavailable.empty()) return check;
+  check.measured = found.rows_per_s;
+  check.measured_interval = RateInterval(job, check.measured);
+  check.predicted = plan.present->rows_per_s;
+  check.predicted_interval = NodesInterval(nodes, plan);
+  check.error_ratio = check.predicted / check.measured - 1;
+  check.agrees = check.predicted_interval.low <= check.measured_interval.high &&
+                 check.measured_interval.low <= check.predicted_interval.high;
+  return check;
+}
+
+}  // namespace headrace::analysis

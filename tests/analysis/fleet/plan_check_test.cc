@@ -1,0 +1,112 @@
+// What a model says of a job's nodes, beside what the job did.
+#include "analysis/fleet/plan_check.h"
+
+#include <gtest/gtest.h>
+
+namespace headrace::analysis {
+namespace {
+
+constexpr int64_t kCheckedNs = 1'000'000'000;
+constexpr int kCheckedSeconds = 20;
+
+// Workers on `hosts` machines, and a rank that takes `rows` a second and waits for so much of it.
+JobView JobOf(size_t hosts, int64_t rows, double wait) {
+  JobView job;
+  job.name = "made up";
+  job.state = "complete";
+  const auto add = [&](const char* role, const std::string& host) {
+    Member member;
+    member.role = role;
+    member.host = host;
+    member.host_cores = 8;
+    member.duration_ns = kCheckedSeconds * kCheckedNs;
+    member.stages = {"decode"};
+    for (int second = 0; second < kCheckedSeconds; ++second) {
+      MemberInterval one;
+      one.start_ns = second * kCheckedNs;
+      one.duration_ns = kCheckedNs;
+      one.rows = rows + second % 3;
+      one.steps = 10;
+      one.wait_ns = static_cast<int64_t>(wait * kCheckedNs);
+      one.compute_ns = kCheckedNs - one.wait_ns;
+      one.stages = {{"decode", true, kCheckedNs, kCheckedNs, 0, 0, kCheckedNs, 0, 1}};
+      member.intervals.push_back(one);
+    }
+    job.members.push_back(std::move(member));
+  };
+  for (size_t host = 0; host < hosts; ++host) add("worker", "node" + std::to_string(host));
+  add("rank", "trainer");
+  for (int second = 0; second < kCheckedSeconds; ++second) {
+    JobInterval one;
+    one.start_ns = second * kCheckedNs;
+    one.duration_ns = one.running_ns = kCheckedNs;
+    one.serving_ns = static_cast<int64_t>(hosts) * kCheckedNs;
+    job.intervals.push_back(one);
+  }
+  return job;
+}
+
+struct Case {
+  NodesFile nodes;
+  FleetPlan plan;
+};
+
+// Nodes of eight cores that carry 8000 rows/s each, give or take 10 %.
+Case CaseOf(int have) {
+  RowCost cost;
+  cost.operators = {{"decode", "decode"}};
+  cost.figures.operator_cpu_s = {1e-3};
+  cost.batch_rows = 100;
+  cost.split_rows = 1000;
+  cost.cores = 2;
+  for (int i = 0; i < 200; ++i) cost.draws.push_back(cost.figures);
+  Case made;
+  made.nodes = ParseNodes(
+      "[[node]]\nname = \"c\"\nprice_per_hour = 1\ncores = "
+      "8\nspeed = 1\nhave = " +
+          std::to_string(have) + "\n",
+      "nodes.toml");
+  made.plan = PlanFleet(cost, made.nodes, 1000);
+  return made;
+}
+
+PlanCheck CheckOf(const JobView& job, const Case& made) {
+  return CheckPlan(job, made.nodes, made.plan);
+}
+
+TEST(PlanCheck, ComparesTheNodesThatTheJobRanOnWithTheJob) {
+  const PlanCheck near = CheckOf(JobOf(2, 15'800, 0.5), CaseOf(2));
+  ASSERT_EQ(near.unavailable, "");
+  EXPECT_NEAR(near.predicted, 16'000, 1);
+  EXPECT_NEAR(near.measured, 15'801, 1);
+  EXPECT_LE(near.measured_interval.low, near.measured);
+  EXPECT_GE(near.measured_interval.high, near.measured);
+  EXPECT_LT(near.predicted_interval.low, 15'500);
+  EXPECT_NEAR(near.error_ratio, 0.0126, 1e-3);
+  EXPECT_TRUE(near.agrees);
+  const PlanCheck far = CheckOf(JobOf(2, 8'000, 0.5), CaseOf(2));
+  ASSERT_EQ(far.unavailable, "");
+  EXPECT_NEAR(far.error_ratio, 1, 1e-3);
+  EXPECT_FALSE(far.agrees);
+}
+
+TEST(PlanCheck, SaysWhyAJobDoesNotShowWhatItsNodesCarry) {
+  const auto why = [](const JobView& job, const Case& made) {
+    const PlanCheck check = CheckOf(job, made);
+    EXPECT_FALSE(check.fix.empty());
+    EXPECT_EQ(check.predicted, 0);
+    return check.unavailable;
+  };
+  EXPECT_EQ(why(JobOf(2, 8'000, 0.5), CaseOf(0)),
+            "the nodes file does not say which nodes the job ran on");
+  EXPECT_EQ(why(JobOf(2, 8'000, 0.5), CaseOf(3)),
+            "the nodes file has 3 nodes that run now, and the job's workers "
+            "ran on 2");
+  EXPECT_NE(why(JobOf(2, 8'000, 0.01), CaseOf(2)).find("the trainers themselves limited the job"),
+            std::string::npos);
+  JobView none;
+  EXPECT_NE(why(none, CaseOf(2)).find("no rank has sent measurements"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace headrace::analysis
