@@ -127,16 +127,16 @@ DispatcherOptions OptionsOf(const DispatcherProcessOptions& given) {
 
 // Workers never take the places of ranks, nor of commands.
 DispatcherOptions WithPlaces(DispatcherOptions job, size_t most_connections) {
-  constexpr uint64_t kOthers = 64;       // commands, and processes that ranks replace one by one
-  constexpr uint64_t kMoreFiles = 1024;  // room for a first worker, and for RoomForConnections
-  const uint64_t kept = job.job.ranks + kOthers;
+  constexpr uint64_t kMostOthers = 64;   // commands, and processes that ranks replace one by one
+  constexpr uint64_t kMoreFiles = 1024;  // room for a worker, and what RoomForConnections keeps
+  const uint64_t kept = job.job.ranks + std::min<uint64_t>(kMostOthers, most_connections / 4);
   if (most_connections <= kept)
     throw Error(ExitCode::kResources,
-                fmt::format("may have {} connections, too few for {} ranks and a worker",
-                            most_connections, job.job.ranks),
+                fmt::format("may have {} connections, too few for {} rank{} and a worker",
+                            most_connections, job.job.ranks, job.job.ranks == 1 ? "" : "s"),
                 "the dispatcher",
                 fmt::format("raise its limit of open files: ulimit -n {}", kept + kMoreFiles));
-  job.most_workers = std::min(job.most_workers, most_connections - kept);
+  job.most_workers = std::min<uint64_t>(job.most_workers, most_connections - kept);
   return job;
 }
 
