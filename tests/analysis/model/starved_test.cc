@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/prediction.h"
 #include "tests/analysis/synthetic_run.h"
 
@@ -49,6 +50,25 @@ TEST(Starved, IntervalsHoldWhatBusyThreadsMayDo) {
   const Interval busy = Beyond(0.02);  // 60 %
   EXPECT_LT(busy.low, 1.3);
   EXPECT_LT(busy.high, 1.3);
+}
+
+// Threads of tf.data's pool that look for work compute less once they have enough.
+TEST(Starved, APoolMayNeedLessOnceItIsBusy) {
+  const auto high = [](const char* stage) {
+    SimulatedPipeline pipeline;
+    pipeline.cores = 2;
+    pipeline.stages = {{stage, 1, 4, {{"map", 0.008, 0, 0, 0, 0.1, -1}}}};
+    pipeline.consumer_cpu_s = 0.001;
+    RunView run = Record(pipeline, 8, 5);
+    run.run.pipeline_path.clear();
+    const PipelineModel model(run);
+    Settings more = model.current();
+    more.parallelism[0] = 4;
+    const Prediction prediction = Predictor(model).Predict({more, {}});
+    EXPECT_TRUE(prediction.limits[prediction.binding].Is(kCoresLimit));
+    return prediction.interval.high / prediction.rate;
+  };
+  EXPECT_GT(high("tf.data map"), 1.05 * high("workers"));
 }
 
 }  // namespace
