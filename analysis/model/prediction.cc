@@ -75,12 +75,11 @@ double HostCores(const PipelineModel& model) {
 
 // The consumer's thread makes batches that processes could make.
 bool MayGetProcesses(const PipelineModel& model) {
-  return std::any_of(
-      model.stages().begin(), model.stages().end(), [&](const StageModel& stage) {
-        if (!stage.on_consumer) return false;
-        const KnownLoader* known = FindKnownLoader(model.run(), stage.name);
-        return known != nullptr && known->adds_processes;
-      });
+  return std::any_of(model.stages().begin(), model.stages().end(), [&](const StageModel& stage) {
+    if (!stage.on_consumer) return false;
+    const KnownLoader* known = FindKnownLoader(model.run(), stage.name);
+    return known != nullptr && known->adds_processes;
+  });
 }
 
 // All that makes two variants differ.
@@ -112,8 +111,7 @@ Predictor::Predictor(const PipelineModel& model)
   middle_ = sample(model.demands(), contention_, 0);
   Random random(kPredictionSeed), handing_over(kPredictionSeed + 1);
   for (const Demands& demands : std::span(model.Bootstrap()).first(kPredictionDraws)) {
-    draws_.push_back(
-        sample(demands, contention_.Drawn(random.Normal()), handing_over.Normal()));
+    draws_.push_back(sample(demands, contention_.Drawn(random.Normal()), handing_over.Normal()));
   }
   for (const LimitKind* kind : LimitKinds()) {
     errors_[kind] = ErrorOf(*kind, model.run().earlier_predictions);

@@ -142,8 +142,8 @@ inline RunView RecordReceived(const Received& costs, double seconds, uint64_t se
   view.run.memory_bytes = int64_t{8} << 30;
   constexpr double kWindowS = 0.5;
   enum { kMake, kReceive, kUnpickle, kStart, kOrder, kStep, kOperators };
-  const double taken_s = costs.receive_cpu_s + costs.unpickle_blocked_s + costs.start_s +
-                         costs.order_s + costs.wait_s;
+  const double taken_s =
+      costs.receive_cpu_s + costs.unpickle_blocked_s + costs.start_s + costs.order_s + costs.wait_s;
   Random random(seed);
   const auto rows = static_cast<size_t>(seconds / kWindowS);
   WindowRow all;
@@ -215,8 +215,7 @@ inline RunView RecordReceived(const Received& costs, double seconds, uint64_t se
   }
   const char* stages[] = {"workers", "receiver", "trainer"};
   const int64_t threads[] = {costs.workers, 0, costs.ranks}, most[] = {0, costs.ranks, costs.ranks};
-  const char* operators[] = {"getitem",       "receive",  "unpickle",
-                             "start_workers", "in_order", "step"};
+  const char* operators[] = {"getitem", "receive", "unpickle", "start_workers", "in_order", "step"};
   const char* kinds[] = {"fetch", "receive", "deserialize", "start", "order", "consumer"};
   const size_t stage_of[] = {0, 1, 1, 1, 1, 2};
   for (size_t i = 0; i < 3; ++i) {
