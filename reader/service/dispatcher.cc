@@ -16,6 +16,7 @@ Refused RefusedOf(const Error& error) {
           error.where().empty() ? error.fact() : error.where() + ": " + error.fact(), error.fix()};
 }
 
+constexpr size_t kMostTold = 1'000'000;
 constexpr size_t kMostEvents = 1000;  // that wait to be taken; whoever takes none needs none
 
 }  // namespace
@@ -92,6 +93,7 @@ void Dispatcher::EndTerm(const std::vector<uint64_t>& again, Out* out) {
   board_.reset();
   is_ended_ = false;
   done_.clear();
+  told_.clear();
   dismissed_.clear();
   for (auto& [peer, worker] : workers_) worker.wants = 0;
   for (const uint64_t peer : again) {
@@ -153,6 +155,8 @@ void Dispatcher::TellStarted(uint32_t rank, Out* out) const {
 void Dispatcher::TellSession(uint64_t peer, Out* out) {
   if (!board_ || workers_.at(peer).is_draining) return;
   workers_.at(peer).wants = 0;
+  if (told_.size() >= kMostTold) told_.clear();  // those that come again begin a term: no harm
+  told_.insert(workers_.at(peer).who.instance);
   Session session = options_.session;
   session.term = job_.term();
   for (const auto& [rank, member] : job_.members()) session.clients.push_back(member.address);
@@ -214,7 +218,11 @@ void Dispatcher::On(uint64_t peer, const Register& who, int64_t now_ns, Out* out
   worker.who = who;
   worker.heard_ns = worker.connected_ns = now_ns;
   Note("worker_joined", worker, 0, "");
-  const std::vector<uint64_t> again = job_.Heard(who.term);
+  // A term of this number that it has not heard of here was another dispatcher's, whose leases it
+  // may hold: their deals are other ones.
+  const bool is_of_another =
+      job_.is_running() && who.term == job_.term() && !told_.contains(who.instance);
+  const std::vector<uint64_t> again = job_.Heard(who.term + (is_of_another ? 1 : 0));
   if (!job_.is_running() && board_) EndTerm(again, out);
   TellSession(peer, out);
 }

@@ -164,6 +164,7 @@ class Dispatcher {
   std::map<uint64_t, Worker> workers_;
   std::map<uint64_t, Report> clients_;  // connections of members, with what they last said
   std::set<uint32_t> done_;             // ranks that delivered all that they got in this term
+  std::set<uint64_t> told_;             // instances of workers that were told of this term
   std::set<uint64_t> dismissed_;        // connections of ranks that were told Bye in this term
   std::deque<uint64_t> asking_;         // workers that want leases, in turn; some no longer
   uint64_t rows_ = 0;

@@ -185,6 +185,33 @@ TEST(ServiceJoin, AFreshRankBeginsTheNextGenerationAndTheOldRanksEnd) {
   EXPECT_EQ(First<Started>(out).generation, 2u);
 }
 
+// A dispatcher whose clock is behind that of the one before may count to the same term. A worker
+// that has leases of that one would send rows by its deals.
+TEST(ServiceJoin, ATermOfAnotherDispatcherWithTheSameNumberIsAnotherTerm) {
+  Dispatcher dispatcher = MakeDispatcher();
+  dispatcher.Handle(10, JoinOf(0, 20), 0);
+  dispatcher.Handle(11, JoinOf(1, 21), 0);
+  Register ours, other;
+  ours.instance = 30;
+  EXPECT_EQ(First<Session>(dispatcher.Handle(12, ours, 0)).term, 100u);
+  // One that was told of it comes again: nothing is wrong.
+  dispatcher.Gone(12, 0);
+  ours.term = 100;
+  EXPECT_EQ(First<Session>(dispatcher.Handle(13, ours, 0)).term, 100u);
+  other.instance = 31;
+  other.term = 100;
+  EXPECT_THAT(Receivers<Again>(dispatcher.Handle(14, other, 0)), ElementsAre(10, 11));
+  EXPECT_FALSE(dispatcher.status().is_running);
+  for (const uint32_t rank : {0u, 1u}) {
+    Join join = JoinOf(rank, 20 + rank, 2);
+    join.generation = 1;
+    join.term = 100;
+    dispatcher.Handle(10 + rank, join, 0);
+  }
+  EXPECT_TRUE(dispatcher.status().is_running);
+  EXPECT_GT(dispatcher.status().term, 100u);
+}
+
 // A dispatcher that has forgotten everything meets a rank that began anew and one that did not.
 TEST(ServiceJoin, FreshAndRejoiningRanksNeverFormOneGroup) {
   Join old = JoinOf(1, 21, 2);
