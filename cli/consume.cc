@@ -171,20 +171,20 @@ bool IsJobHere(const std::string& text) {
 // Where it listens. What is no address is often the name of a job.
 reader::DeliveryAddress ListeningAddress(const std::string& text) {
   const std::string kind = text.substr(0, text.find(':'));
-  const std::vector<std::string> kinds = {"unix", "shm", "service"};
+  const std::vector<std::string> kinds = {"unix", "shm", "tcp", "tls", "service"};
   const bool has_kind = kind != text && kind.find('/') == std::string::npos;
   if (has_kind && std::find(kinds.begin(), kinds.end(), kind) != kinds.end())
     return reader::ParseDeliveryAddress(text, std::filesystem::current_path().string());
   const std::string nearest = has_kind ? NearestName(kind, kinds) : "";
   std::string meant = nearest.empty() ? "" : nearest + text.substr(kind.size());
-  if (meant.empty() &&
-      (IsJobHere(text) || reader::service::IsAddressOfJob(text) || text.starts_with('@')))
+  if (meant.empty() && (IsJobHere(text) || text.starts_with('@')))
     meant = std::string(kServicePrefix) + text;
   throw Error(ExitCode::kUsage,
               fmt::format("is no address at which batches can be taken{}",
                           meant.empty() ? "" : fmt::format(". Did you mean '{}'?", meant)),
               text,
-              "write service:JOB for a rank of a job, or unix:PATH or shm:PATH to listen there");
+              "write service:JOB for a rank of a job, or unix:PATH, shm:PATH or tls:HOST:PORT to "
+              "listen there");
 }
 
 int Consume(const ConsumeOptions& options) {
