@@ -180,7 +180,7 @@ reader::DeliveryAddress ListeningAddress(const std::string& text) {
   if (meant.empty() && (IsJobHere(text) || text.starts_with('@')))
     meant = std::string(kServicePrefix) + text;
   throw Error(ExitCode::kUsage,
-              fmt::format("is no address at which batches can be taken{}",
+              fmt::format("is not an address for taking batches{}",
                           meant.empty() ? "" : fmt::format(". Did you mean '{}'?", meant)),
               text,
               "write service:JOB for a rank of a job, or unix:PATH, shm:PATH or tls:HOST:PORT to "

@@ -330,7 +330,7 @@ state_is() { [ "$(service_status | jq -r .state)" = "$1" ]; }
   one_line "unknown subcommand 'statsu', it has up, dispatcher, submit, worker, status, drain, end. Did you mean 'status'?" service statsu train --json
   one_line "unknown option '--jsno'. Did you mean '--json'?" service status train --jsno
   one_line "'extra' is one word too many" service status train extra
-  one_line "foo: is no address at which batches can be taken; write service:JOB for a rank of a job, or unix:PATH, shm:PATH or tls:HOST:PORT to listen there" consume foo
+  one_line "foo: is not an address for taking batches; write service:JOB for a rank of a job, or unix:PATH, shm:PATH or tls:HOST:PORT to listen there" consume foo
   one_line "Did you mean 'service:train'?" consume servce:train
   one_line "Did you mean 'unix:/tmp/x'?" consume unx:/tmp/x
   one_line "Did you mean 'service:@/shared/address'?" consume @/shared/address
