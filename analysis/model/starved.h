@@ -11,8 +11,8 @@ namespace headrace::analysis {
 double LeastCostOnceBusy(double duty, double rate_ratio);
 
 // `demands`, those of a variant of the model, with the CPU time of each stage's operators at the
-// least that they may cost at `rate_ratio` times the recorded rate; and, where stages share a pool of
-// threads, with as little CPU time outside operators as the pool may need.
+// least that they may cost at `rate_ratio` times the recorded rate; and, where stages share a pool
+// of threads, with as little CPU time outside operators as the pool may need.
 Demands OnceBusy(const PipelineModel& model, const Demands& demands, double rate_ratio);
 
 }  // namespace headrace::analysis

@@ -85,10 +85,12 @@ Recommendation ShareMemory(const Evidence& e) {
     return DoesNotFire(fmt::format("{} a batch come through the pipe from a worker: that is little",
                                    FormatBytes(bytes)));
   }
+  // Workers pickle in a thread outside every operator, which ends, too: that may be all CPU time
+  // outside operators.
+  Variant most = Cheaper(e, taking, kSharedCosts);
+  most.scales.push_back({Scaled::kOther, 0, kSharedCosts});
   return IfWorthwhile(
-      e,
-      e.Predict(Cheaper(e, taking, kSharedStillCosts), Cheaper(e, taking, kSharedCosts),
-                Cheaper(e, taking, 0)),
+      e, e.Predict(Cheaper(e, taking, kSharedStillCosts), Cheaper(e, taking, kSharedCosts), most),
       fmt::format("{} a batch are pickled through a pipe, which takes {} of the trainer's time",
                   FormatBytes(bytes), share),
       "let workers return tensors instead of arrays: tensors share memory with the trainer");
