@@ -170,6 +170,8 @@ bool IsJobHere(const std::string& text) {
 
 // Where it listens. What is no address is often the name of a job.
 reader::DeliveryAddress ListeningAddress(const std::string& text) {
+  if (text == "inline")
+    throw Error(ExitCode::kUsage, "'inline' names no other process", "", "try unix:PATH");
   const std::string kind = text.substr(0, text.find(':'));
   const std::vector<std::string> kinds = {"unix", "shm", "tcp", "tls", "service"};
   const bool has_kind = kind != text && kind.find('/') == std::string::npos;
