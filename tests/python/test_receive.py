@@ -73,6 +73,19 @@ if __name__ == "__main__":
         # The request is a wait of the step, whatever part of it was work.
         self.assertGreater(answer["wait_s"], 0.02)
 
+    def test_tensors_that_are_shared_by_name_are_told_apart(self):
+        answer = self.measured("""
+import sys, types
+sys.modules["torch.multiprocessing"] = types.SimpleNamespace(get_sharing_strategy=lambda: "file_system")
+if __name__ == "__main__":
+    loader = headrace.wrap(torch_like.DataLoader(Items(8), batch_size=4, num_workers=1, persistent_workers=True))
+    for batch in loader: pass
+    show()
+    loader._iterator.shutdown()
+""")
+        self.assertEqual(answer["operators"]["receiver/unpickle_by_name"]["completions"], 2)
+        self.assertNotIn("receiver/unpickle", answer["operators"])
+
     def test_waits_for_the_batch_that_is_due(self):
         answer = self.measured("""
 if __name__ == "__main__":

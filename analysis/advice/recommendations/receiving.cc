@@ -12,6 +12,9 @@
 namespace headrace::analysis {
 namespace {
 
+// What the hook calls unpickling where tensors are shared by name.
+constexpr const char* kByNameOperator = "unpickle_by_name";
+
 // Operators on the trainer's thread that take batches from workers.
 std::vector<size_t> Receiving(const PipelineModel& model) {
   std::vector<size_t> all;
@@ -105,6 +108,8 @@ Recommendation ShareByName(const Evidence& e) {
   std::vector<size_t> taking = Receiving(model);
   std::erase_if(taking, [&](size_t op) { return model.operators()[op].kind != kUnpickleKind; });
   if (taking.empty()) return DoesNotFire("no batch came from a worker process");
+  std::erase_if(taking, [&](size_t op) { return model.operators()[op].name == kByNameOperator; });
+  if (taking.empty()) return DoesNotFire("tensors are shared by name");
   double blocked_s = 0;
   for (const size_t op : taking) blocked_s += model.demands().operators[op].blocked_s;
   const double share = blocked_s * model.demands().rate / model.consumers();
@@ -112,18 +117,19 @@ Recommendation ShareByName(const Evidence& e) {
       "the trainer's thread waits {} of its time for workers to hand over the memory of tensors",
       FormatPercent(share));
   if (share < kHandingOverIsLittle) return DoesNotFire(why + ": that is little");
-  const auto without = [&](double part) {
-    Variant change = e.Now();
-    for (const size_t op : taking) {
-      const double less_s = part * model.demands().operators[op].blocked_s;
-      change.scales.push_back({Scaled::kAdded, op, -less_s, false});
-    }
+  // The messages cost both sides CPU time, the worker's outside every operator.
+  const auto by_name = [&](double unpickling, double other) {
+    Variant change = Cheaper(e, taking, unpickling);
+    change.scales.push_back({Scaled::kOther, 0, other});
     return change;
   };
   Recommendation result = IfWorthwhile(
-      e, e.Predict(without(kByNameLeast), without(kByName), without(1)), why,
-      "torch.multiprocessing.set_sharing_strategy(\"file_system\") before the loader is made, or "
-      "fewer tensors in a batch");
+      e,
+      e.Predict(by_name(kByNameStillCosts, 1), by_name(kByNameCosts, kByNameStillCosts),
+                by_name(kByNameCosts / 2, kByNameCosts)),
+      why,
+      "call torch.multiprocessing.set_sharing_strategy(\"file_system\") before the loader is made, "
+      "or put fewer tensors into a batch");
   result.only_if = "files that a killed program leaves in /dev/shm do no harm";
   return result;
 }

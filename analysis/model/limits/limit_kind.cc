@@ -71,7 +71,8 @@ std::string RuleOfReceiving(const PipelineModel& model, std::optional<size_t> op
   if (blamed.stage == kNoStage || !model.stages()[blamed.stage].stays_on_consumer) return "";
   if (blamed.kind == kStartKind) return "R25";
   const Demands::Operator& cost = model.demands().operators[*op];
-  return blamed.kind == kUnpickleKind && cost.blocked_s > cost.cpu_s ? "R30" : "R26";
+  const bool asks = blamed.kind == kUnpickleKind && cost.blocked_s > kAsksItsWorker * cost.cpu_s;
+  return asks ? "R30" : "R26";
 }
 
 bool StartsWorkersAgain(const PipelineModel& model) {

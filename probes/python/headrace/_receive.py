@@ -4,6 +4,7 @@ them, keeps batches that came before their turn, starts workers and ends them. A
 The iterator of the loader gets a class of its own, derived from the one it had; its queue gets another function to
 receive with. Both are torch's own insides: one that is made differently is left alone.
 """
+import sys
 import time
 import weakref
 
@@ -19,9 +20,9 @@ _thread_stage = function("hrx_thread_stage")
 _stage_here = function("hrx_stage_here")
 
 _OPERATORS = {name: operator(name, kind) for name, kind in {
-    "receive": "receive", "unpickle": "deserialize", "in_order": "order", "sampler": "sample", "start_workers": "start",
-    "end_workers": "start"}.items()}
-_RECEIVE, _UNPICKLE, _IN_ORDER = _OPERATORS["receive"], _OPERATORS["unpickle"], _OPERATORS["in_order"]
+    "receive": "receive", "unpickle": "deserialize", "unpickle_by_name": "deserialize", "in_order": "order", "sampler": "sample",
+    "start_workers": "start", "end_workers": "start"}.items()}
+_RECEIVE, _IN_ORDER = _OPERATORS["receive"], _OPERATORS["in_order"]
 _START, _SAMPLER = _OPERATORS["start_workers"], _OPERATORS["sampler"]
 _MOST = 0x7FFFFFFF
 
@@ -176,6 +177,13 @@ def see_sampler(inner):
         pass
 
 
+def _unpickling():
+    """Tensors come by the name of their memory, or the worker is asked for it: what that takes is not alike."""
+    multiprocessing = sys.modules.get("torch.multiprocessing")
+    strategy = getattr(multiprocessing, "get_sharing_strategy", None)
+    return _OPERATORS["unpickle_by_name" if strategy and strategy() == "file_system" else "unpickle"]
+
+
 def _seen(inner):
     kind = type(inner)
     if issubclass(kind, _Receives):
@@ -184,7 +192,7 @@ def _seen(inner):
         getattr(inner, name)
     if inner._data_queue is not inner._worker_result_queue:
         return False  # another thread takes the batches, to pin them
-    receive = inner._worker_result_queue._recv_bytes
+    receive, unpickle = inner._worker_result_queue._recv_bytes, _unpickling()
 
     def recv_bytes(*arguments):
         if _begin(_RECEIVE.handle):
@@ -195,9 +203,9 @@ def _seen(inner):
             _RECEIVE.count(bytes_in=size)
             size = 0
         # Unpickling is left with the wait around it, once the queue has returned.
-        if _pass_on(_RECEIVE.handle, _UNPICKLE.handle, size):
-            _UNPICKLE.bind()
-            _pass_on(_RECEIVE.handle, _UNPICKLE.handle, size)
+        if _pass_on(_RECEIVE.handle, unpickle.handle, size):
+            unpickle.bind()
+            _pass_on(_RECEIVE.handle, unpickle.handle, size)
         return data
 
     inner.__class__ = _overridden(kind, _Receives)
