@@ -5,8 +5,8 @@
 # `long` (packages in empty systems, Slurm, the site, clang-tidy) are left out instead. Of what fell, tests whose result
 # depends on the program alone have failed. Those that compare what a probe measured on this machine with a truth (label
 # `measures`) are run up to twice more with nothing beside them, since neighbours and a hypervisor may take the CPU between a
-# truth's clock and a probe's; they are named at the end. So are those that had no end in their time (tests/cli/watched.sh).
-# Ends with 1 if any test failed.
+# truth's clock and a probe's; they are named at the end. So are those that had no end in their time (tests/cli/watched.py),
+# unless something in them failed before. Ends with 1 if any test failed.
 set -eu
 build=$1 jobs=$2
 shift 2
@@ -35,9 +35,10 @@ said() {
       own && !/^ok / { print "    " $0 }' "$log" | tail -40
   done
 }
-# Had no end in its time: see its own part of the log.
+# Had no end in its time, and no failure until then: see its own part of the log.
 endless() {
-  awk '/^[0-9]+\/[0-9]+ Test: / { name = substr($0, index($0, "Test: ") + 6) } /^# watched: not at its end/ { print name }' "$log"
+  awk '/^[0-9]+\/[0-9]+ Test: / { name = substr($0, index($0, "Test: ") + 6); failed = 0 } /^not ok / { failed = 1 }
+    /^# watched: not at its end/ { if (!failed) print name }' "$log"
 }
 status=0
 lasting=$(failed -LE measures | grep -vxF "$(endless)" || true)
