@@ -98,15 +98,9 @@ HR_AVX2 void DepositBmi2(const uint64_t* packed, size_t num_packed_words, const 
     out[i] = _pdep_u64(cursor.Take(static_cast<unsigned>(_mm_popcnt_u64(word))), word);
   }
 }
-#endif
 
-bool Vectorised([[maybe_unused]] InstructionSet set) {
-#if defined(__x86_64__)
-  return set >= InstructionSet::kAvx2;
-#else
-  return false;
+bool Vectorised(InstructionSet set) { return set >= InstructionSet::kAvx2; }
 #endif
-}
 
 }  // namespace
 
