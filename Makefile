@@ -88,11 +88,25 @@ package: wheel
 	@ls -l build/packages dist
 
 # One file for pip: program, Python package, import hook, instrumentation's library (docs/install.md). In dist.
+# ARCH=aarch64: the same for 64-bit ARM, in dist/aarch64, by cross compilation. Manual and completions are printed by this machine's headrace.
+ARCH ?= $(shell uname -m)
 wheel: setup
+ifeq ($(ARCH),$(shell uname -m))
 	@cmake --preset release > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
 	@rm -f build-configure.log
 	@cmake --build --preset release -j $(JOBS) --target headrace_portable headrace_account_portable
 	@python3 packaging/wheel/make_wheel.py build/packaging/portable/bin dist
+else ifeq ($(ARCH),aarch64)
+	@sh scripts/setup.sh g++-aarch64-linux-gnu
+	@sh packaging/portable/arm64_root.sh build-arm64/root
+	@{ cmake --preset release && cmake --preset arm64; } > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+	@rm -f build-configure.log
+	@cmake --build --preset release -j $(JOBS) --target headrace
+	@cmake --build --preset arm64 -j $(JOBS) --target headrace_portable headrace_account_portable
+	@python3 packaging/wheel/make_wheel.py build-arm64/packaging/portable/bin dist/aarch64 build-arm64/root build/headrace
+else
+	@echo "wheel: no cross compilation for $(ARCH): ARCH=aarch64, or make wheel on such a machine" >&2; exit 2
+endif
 
 # The documents as a site, with mkdocs-material from PyPI, in build/site.
 docs:
@@ -105,4 +119,4 @@ format:
 	@git ls-files '*.cc' '*.h' '*.c' | xargs clang-format -i
 
 clean:
-	rm -rf build build-asan build-tsan build-fuzz
+	rm -rf build build-arm64 build-asan build-tsan build-fuzz

@@ -27,7 +27,7 @@ function(hr_bpf_objects OUT_SOURCES)
       set(object ${folder}/${name}.bpf.o)
       add_custom_command(OUTPUT ${object}
         COMMAND ${HR_BPF_CLANG} -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -target bpf -mcpu=v3 ${flags} -D__TARGET_ARCH_${arch}
-                -I${PROJECT_SOURCE_DIR} -I/usr/include/${CMAKE_LIBRARY_ARCHITECTURE} -c ${program} -o ${object}
+                -I${PROJECT_SOURCE_DIR} -I${CMAKE_FIND_ROOT_PATH}/usr/include/${CMAKE_LIBRARY_ARCHITECTURE} -c ${program} -o ${object}
         COMMAND ${HR_BPF_STRIP} -g ${object}
         DEPENDS ${program} ${headers} VERBATIM COMMENT "BPF ${name}")
       list(APPEND objects ${object})
