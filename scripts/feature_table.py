@@ -212,7 +212,8 @@ FEATURES = [
         ("a container", partly("Its file is there; no test builds it.", tree("packaging/Dockerfile", "FROM"))),
         ("without root", test("tests/packaging/clean_root.bats", "as nobody in particular")),
         ("CMake package and pkg-config", test("tests/packaging/packages.bats", "builds with the CMake package and with pkg-config")),
-        ("other processors than x86-64", no("it was built and tried on x86-64 alone")),
+        ("other processors than x86-64", partly("The wheel for 64-bit ARM, by cross compilation; tried in emulation only.",
+                                                   test("tests/packaging/wheel_arm64.bats", "byte for byte"))),
     ]),
     ("Documents", [
         ("a tutorial that ends in a measured gain", tree("docs/tutorial.md", "VERDICT  B is faster")),
