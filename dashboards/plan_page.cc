@@ -74,6 +74,9 @@ std::string PredictionText(const Allocation& plan) {
       RatesText(plan.predicted, plan.rows_per_batch,
                 fmt::format(" [{}, {}]", FormatCount(range.low), FormatCount(range.high))),
       100 * (plan.predicted / plan.now - 1));
+  if (plan.handing_over_s > 0) {
+    text += fmt::format("           {}\n", analysis::HandingOverWords(plan.handing_over_s));
+  }
   if (!plan.unknown_store.empty()) {
     text += fmt::format("promise    none: what stage {} waits for may have no more to give\n",
                         Printable(plan.unknown_store));

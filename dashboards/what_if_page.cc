@@ -30,6 +30,9 @@ std::string WhatIfText(const WhatIfPage& page) {
       !dearer.empty()) {
     text += dearer + "\n";
   }
+  if (prediction.handing_over_s > 0) {
+    text += analysis::HandingOverWords(prediction.handing_over_s) + "\n";
+  }
   return text + WorthsText(page.worths);
 }
 

@@ -88,6 +88,7 @@ NextStep OfPlan(const RunView& run, const PipelineModel& model, const Allocation
   if (plan.shown()) {
     next.kind = NextKind::kChange;
     next.text = fmt::format("{}: {} predicted", words, gain);
+    if (plan.handing_over_s > 0) next.text += ", " + HandingOverWords(plan.handing_over_s);
     if (plan.predicted < plan.now) next.text += ", to stay within the budget";
     if (plan.memory_change_bytes && std::abs(*plan.memory_change_bytes) >= 1) {
       const double bytes = *plan.memory_change_bytes;

@@ -85,7 +85,8 @@ Outcome Evidence::Predict(const Variant& change) const {
   const bool cheaper = change.settings == present.settings;
   if (cheaper) outcome.gain = std::max(0.0, outcome.gain);
   // The observed rate is the better known one; no gain leads beyond the least bound.
-  const Demands demands = Apply(model(), model().demands(), change.scales);
+  Demands demands = Apply(model(), model().demands(), change.scales);
+  predictor_.AddHandingOver(change.settings, &demands);
   const std::vector<Limit> limits = Bounds(model(), demands, change.settings);
   outcome.limited_by = limits[BindingRow(model(), demands, limits)];
   const double least = LeastBound(limits);

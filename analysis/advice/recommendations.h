@@ -1,4 +1,4 @@
-// Recommendations: what to change, what to leave, and why: R1 to R29, each a rule over what the run
+// Recommendations: what to change, what to leave, and why: R1 to R30, each a rule over what the run
 // measured. A rule fires with its evidence and the gain predicted from this run (never a published
 // figure), does not fire and says what was measured instead, or cannot say and names what to
 // record.

@@ -73,15 +73,6 @@ double HostCores(const PipelineModel& model) {
   return total != nullptr && total->mean_value ? *total->mean_value : model.cores_budget();
 }
 
-// The consumer's thread makes batches that processes could make.
-bool MayGetProcesses(const PipelineModel& model) {
-  return std::any_of(model.stages().begin(), model.stages().end(), [&](const StageModel& stage) {
-    if (!stage.on_consumer) return false;
-    const KnownLoader* known = FindKnownLoader(model.run(), stage.name);
-    return known != nullptr && known->adds_processes;
-  });
-}
-
 // All that makes two variants differ.
 std::string KeyOf(const Variant& variant) {
   const Settings& settings = variant.settings;
@@ -100,13 +91,19 @@ std::string KeyOf(const Variant& variant) {
 
 }  // namespace
 
+std::string HandingOverWords(double handing_over_s) {
+  if (!(handing_over_s > 0)) return "";
+  const double times = std::exp(kNormal90 * kHandingOverVaries);
+  return fmt::format("assuming {:.1f} to {:.1f} ms to hand over a batch",
+                     1e3 * handing_over_s / times, 1e3 * handing_over_s * times);
+}
+
 Predictor::Predictor(const PipelineModel& model)
     : model_(model), contention_(FitContention(model.run(), HostCores(model))) {
-  const double handing_over_s = MayGetProcesses(model) ? kHandingOverS : 0;
   // `dearer`: by so many deviations handing over a batch costs more than in the middle.
   const auto sample = [&](const Demands& demands, const Contention& contention, double dearer) {
     return Draw{demands, contention, ExpectedLoad(model, demands, model.current()),
-                handing_over_s * std::exp(kHandingOverVaries * dearer)};
+                kHandingOverS * std::exp(kHandingOverVaries * dearer)};
   };
   middle_ = sample(model.demands(), contention_, 0);
   Random random(kPredictionSeed), handing_over(kPredictionSeed + 1);
@@ -172,14 +169,21 @@ Demands Predictor::At(const Draw& draw, const Variant& variant) const {
   Demands demands =
       AtLoad(model_, AtDepth(model_, Apply(model_, draw.demands, variant.scales), variant.settings),
              variant.settings, draw.load, draw.contention);
-  if (FirstWorkers(variant.settings)) {
-    // The trainer's thread waits for the worker that hands a batch over; both compute for it.
-    const double cpu_s = kHandingOverComputes * draw.handing_over_s;
-    demands.consumer_s += draw.handing_over_s / model_.consumers();
-    demands.unattributed_cpu_s += cpu_s;
-    demands.cpu_s += cpu_s;
-  }
+  AddHandingOver(variant.settings, draw.handing_over_s, &demands);
   return demands;
+}
+
+void Predictor::AddHandingOver(const Settings& settings, Demands* demands) const {
+  AddHandingOver(settings, middle_.handing_over_s, demands);
+}
+
+// The trainer's thread waits for the worker that hands a batch over; both compute for it.
+void Predictor::AddHandingOver(const Settings& settings, double seconds, Demands* demands) const {
+  if (!FirstProcesses(settings)) return;
+  const double cpu_s = kHandingOverComputes * seconds;
+  demands->consumer_s += seconds / model_.consumers();
+  demands->unattributed_cpu_s += cpu_s;
+  demands->cpu_s += cpu_s;
 }
 
 // Workers beside the consumer were not seen at work: what handing over their batches costs is not
@@ -187,6 +191,15 @@ Demands Predictor::At(const Draw& draw, const Variant& variant) const {
 bool Predictor::FirstWorkers(const Settings& settings) const {
   for (size_t s = 0; s < settings.parallelism.size(); ++s) {
     if (model_.current().parallelism[s] <= 0 && settings.parallelism[s] > 0) return true;
+  }
+  return false;
+}
+
+bool Predictor::FirstProcesses(const Settings& settings) const {
+  for (size_t s = 0; s < settings.parallelism.size(); ++s) {
+    if (model_.current().parallelism[s] > 0 || settings.parallelism[s] <= 0) continue;
+    const KnownLoader* known = FindKnownLoader(model_.run(), model_.stages()[s].name);
+    if (known != nullptr && known->adds_processes) return true;
   }
   return false;
 }
@@ -325,7 +338,9 @@ Prediction Predictor::Predict(const Variant& variant) const {
   Prediction prediction;
   prediction.rate = point.rate;
   const Demands scaled = Apply(model_, model_.demands(), variant.scales);
-  if (scaled.cpu_s > 0) prediction.cpu_cost = point.demands.cpu_s / scaled.cpu_s;
+  if (FirstProcesses(variant.settings)) prediction.handing_over_s = middle_.handing_over_s;
+  const double work_s = point.demands.cpu_s - kHandingOverComputes * prediction.handing_over_s;
+  if (scaled.cpu_s > 0) prediction.cpu_cost = work_s / scaled.cpu_s;
   prediction.limits = std::move(point.limits);
   prediction.binding = BindingRow(model_, point.demands, prediction.limits);
   std::vector<double> ratios;

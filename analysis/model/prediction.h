@@ -34,7 +34,12 @@ struct Prediction {
   // The low end of the interval is the rate at which stores that nobody measured give no more.
   bool store_may_be_full = false;
   double cpu_cost = 1;  // cost of work on the cores then / its cost at the present settings
+  // Assumed for each batch, as processes make batches for the first time; 0: they do not.
+  double handing_over_s = 0;
 };
+
+// "assuming 0.5 to 7.5 ms to hand over a batch"; empty for 0.
+std::string HandingOverWords(double handing_over_s);
 
 // The predicted `rate`, corrected by one known error: at the present settings `before` was
 // predicted and `seen` observed. A rate equal to `before` becomes `seen`, a rate far from it is not
@@ -66,6 +71,9 @@ class Predictor {
 
   // The stage whose store may give no more than now at `variant`; empty: none.
   std::string StoreInDoubt(const Variant& variant) const;
+
+  // Adds to `demands` what handing batches over is assumed to cost in the middle.
+  void AddHandingOver(const Settings& settings, Demands* demands) const;
 
   const Contention& contention() const { return contention_; }
   // The simulated rate of the present settings, no higher than what rows allow that the simulation
@@ -113,8 +121,11 @@ class Predictor {
   // The rate at `variant`, predicted as `rate`, if unknown and full stores give no more than now;
   // none: it does not hang on them.
   std::optional<double> RateOfFullStores(const Variant& variant, double rate) const;
-  // Whether workers make batches there that the consumer's thread makes now.
+  // Whether workers make batches there that the consumer's thread makes now; whether such workers
+  // are processes.
   bool FirstWorkers(const Settings& settings) const;
+  bool FirstProcesses(const Settings& settings) const;
+  void AddHandingOver(const Settings& settings, double seconds, Demands* demands) const;
   double ErrorAt(const LimitKind* kind, const Settings& settings) const;
 
   const PipelineModel& model_;

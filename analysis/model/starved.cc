@@ -28,6 +28,8 @@ Demands OnceBusy(const PipelineModel& model, const Demands& demands, double rate
   std::vector<Scale> scales;
   const Demands& now = model.demands();
   bool pool = false;
+  // A little more work ends little of the search for it.
+  const double found = std::clamp((rate_ratio - 1) / kPoolIsBusy, 0.0, 1.0);
   for (size_t s = 0; s < model.stages().size(); ++s) {
     const int threads = model.current().parallelism[s];
     if (threads <= 0) continue;  // it runs on the consumer's threads
@@ -36,15 +38,15 @@ Demands OnceBusy(const PipelineModel& model, const Demands& demands, double rate
     // A thread of a pool is woken for one element after the other, and looks for work for a while
     // before it sleeps, unless there is enough of it: that may be all of the CPU time outside
     // operators.
-    if (rate_ratio > 1 && SharesPool(model, s)) {
+    if (SharesPool(model, s)) {
       pool = true;
-      least = std::min(least, kPoolOnceBusy);
+      least = std::min(least, 1 - (1 - kPoolOnceBusy) * found);
     }
     for (const size_t op : model.stages()[s].operators) {
       scales.push_back({Scaled::kAdded, op, -demands.operators[op].cpu_s * (1 - least)});
     }
   }
-  if (pool) scales.push_back({Scaled::kOther, 0, 0});
+  if (pool) scales.push_back({Scaled::kOther, 0, 1 - found});
   return Apply(model, demands, scales);
 }
 

@@ -158,6 +158,7 @@ class Description {
     const Prediction prediction = predictor_.Predict({settings, plan_.warm});
     allocation_.predicted = prediction.rate;
     allocation_.predicted_interval = prediction.interval;
+    allocation_.handing_over_s = prediction.handing_over_s;
     const double now = model_.demands().rate;
     // A 90 % interval reaches 1.645 deviations down, the 10th percentile is at 1.2816.
     const double deviation =

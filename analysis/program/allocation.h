@@ -35,6 +35,7 @@ struct Allocation {
   std::optional<double> now_total_s, total_s;
   Interval predicted_interval;  // 90 %
   Interval gain_interval;       // 90 %, of predicted / now - 1
+  double handing_over_s = 0;    // Prediction::handing_over_s of the plan
   // Whether the plan should be recommended: it changes something, and the interval of its gain does
   // not include 0 (a plan that a budget forces may be slower). Otherwise a comparison decides
   // (analysis/advice/next_step).

@@ -125,7 +125,7 @@ Recommendation ShareByName(const Evidence& e) {
   };
   Recommendation result = IfWorthwhile(
       e,
-      e.Predict(by_name(kByNameStillCosts, 1), by_name(kByNameCosts, kByNameStillCosts),
+      e.Predict(by_name(kByNameStillCosts, 1), by_name(kByNameCosts, 1),
                 by_name(kByNameCosts / 2, kByNameCosts)),
       why,
       "call torch.multiprocessing.set_sharing_strategy(\"file_system\") before the loader is made, "

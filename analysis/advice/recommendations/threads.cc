@@ -285,7 +285,9 @@ Recommendation TakeAsTheyCome(const Evidence& e) {
     return std::max(0.0, std::min(1 / left_s, others) / now - 1);
   };
   outcome.gain = without(demands.order_wait_s);
-  outcome.gain_interval = {kOrderGainKept * outcome.gain,
+  // A worker that has a shard of its own, the long one, needs as long for it in any order.
+  const double kept = model.uneven() ? 0 : kOrderGainKept;
+  outcome.gain_interval = {kept * outcome.gain,
                            (1 + kOrderGainMore) * (1 + without(demands.order_wait_most_s)) - 1};
   outcome.rate = now * (1 + outcome.gain);
   outcome.rate_interval = {now * (1 + outcome.gain_interval.low),
@@ -298,6 +300,7 @@ Recommendation TakeAsTheyCome(const Evidence& e) {
                   FormatPercent(demands.order_wait_most_s * now)),
       "in_order=False in the DataLoader");
   result.only_if = "the training does not need the order of the batches (torch 2.6 or later)";
+  if (model.uneven()) result.only_if += ", and the long items are not all of one worker's shard";
   return result;
 }
 
