@@ -66,6 +66,8 @@ int WaitForStep(pid_t pid) {
   }
 }
 
+constexpr int kNotStarted = 127;  // what a step that was run never returns
+
 // Runs this program with `arguments`; its output goes where ours goes. Returns its exit code: it
 // has said itself what went wrong.
 int RunSelf(const std::vector<std::string>& arguments) {
@@ -85,11 +87,14 @@ int RunSelf(const std::vector<std::string>& arguments) {
       argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
     execv(self.c_str(), argv.data());
-    _exit(127);
+    _exit(kNotStarted);
   }
   held.reset();
   const int status = WaitForStep(pid);
   if (experiments::Interrupted()) return static_cast<int>(ExitCode::kInterrupted);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted)
+    throw Error(ExitCode::kFailure, "this program cannot start itself again", self,
+                "in an emulator, register it for programs of this kind (binfmt_misc)");
   return WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(ExitCode::kInterrupted);
 }
 
