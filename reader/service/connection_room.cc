@@ -20,4 +20,11 @@ size_t RoomForConnections(size_t most, size_t descriptors) {
   return std::clamp<size_t>(free / descriptors, 1, most);
 }
 
+std::string FixForMoreConnections(size_t most, size_t wished) {
+  if (most >= wished) return "a dispatcher takes no more: give the job fewer and larger workers";
+  // The soft limit was raised as far as the hard one goes.
+  return "raise the dispatcher's hard limit of open files, as root: LimitNOFILE= of its unit, or "
+         "limits.conf ('ulimit -Hn' shows it)";
+}
+
 }  // namespace headrace::reader::service

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "reader/service/connection_room.h"
 
 namespace headrace::reader::service {
 namespace {
@@ -22,6 +23,8 @@ constexpr size_t kReadBytes = 64 << 10;
 constexpr size_t kTurnBytes = 1 << 20;
 constexpr size_t kTurnMessages = 16;
 constexpr int kTurnPeers = 256;
+constexpr size_t kMostKeptRead = 4 << 10;        // bytes of memory, of a connection at rest
+constexpr uint64_t kLongBytes = 64 << 10;        // of a message that is not whole: it is a long one
 constexpr size_t kMostKeptSent = 1 << 20;        // bytes that are sent, before others that are not
 constexpr int64_t kAcceptAgainNs = 100'000'000;  // after descriptors ran out
 // A peer that does not read so much is not heard: it could ask for ever.
@@ -94,7 +97,7 @@ std::vector<Message> ControlConnection::Parse() {
     at += bytes;
   }
   in_.erase(in_.begin(), in_.begin() + static_cast<ptrdiff_t>(at));
-  if (in_.empty() && in_.capacity() > kReadBytes)
+  if (in_.empty() && in_.capacity() > kMostKeptRead)
     std::vector<uint8_t>().swap(in_);  // what one long message took
   has_spoken_ |= !messages.empty();
   return messages;
@@ -144,17 +147,14 @@ void ControlServer::Accept(std::vector<Event>* events) {
 
 std::optional<uint64_t> ControlServer::Add(Channel channel, std::vector<Event>* events) {
   if (peers_.size() >= most_.peers) {
+    const std::string fix = FixForMoreConnections(most_.peers, kMostControlConnections);
     const Refused refused = {
         static_cast<uint32_t>(ExitCode::kResources),
-        fmt::format("its dispatcher has {} connections, as many as it takes", most_.peers),
-        "end some of its workers, or raise the dispatcher's limit of open files ('ulimit -n')"};
+        fmt::format("its dispatcher has {} connections, as many as it takes", most_.peers), fix};
     ControlConnection(std::move(channel)).Send(refused);
     Event& event = events->emplace_back();
     event.peer = ++last_peer_;
-    event.why = fmt::format(
-        "there are {} connections, as many as may be; raise the limit of open files ('ulimit -n') "
-        "for more",
-        most_.peers);
+    event.why = fmt::format("there are {} connections, as many as may be; {}", most_.peers, fix);
     event.is_gone = true;
     return std::nullopt;
   }
@@ -221,9 +221,24 @@ void ControlServer::Listen(Peer* peer, Event* event) {
     connection.Send(Refused{static_cast<uint32_t>(error.code()), error.fact(), error.fix()});
   }
   unread_bytes_ += connection.unread_bytes();
-  if (unread_bytes_ <= most_.unread_bytes || event->is_gone) return;
-  event->why = "too many long messages come at the same time; it may come again";
-  event->is_gone = true;
+}
+
+// It is not refused: that would end a rank, which may come again.
+void ControlServer::Shed(std::vector<Event>* events) {
+  while (unread_bytes_ > most_.unread_bytes) {
+    auto chosen = peers_.begin();
+    for (auto one = peers_.begin(); one != peers_.end(); ++one) {
+      const uint64_t bytes = one->second.connection->unread_bytes();
+      if (bytes >= std::min<uint64_t>(kLongBytes, chosen->second.connection->unread_bytes()))
+        chosen = one;
+    }
+    Event& event = events->emplace_back();
+    event.peer = chosen->first;
+    event.why = "too many long messages come at the same time; it may come again";
+    event.is_gone = true;
+    unread_bytes_ -= chosen->second.connection->unread_bytes();
+    peers_.erase(chosen);
+  }
 }
 
 std::vector<ControlServer::Event> ControlServer::Wait(int timeout_ms) {
@@ -239,13 +254,19 @@ std::vector<ControlServer::Event> ControlServer::Wait(int timeout_ms) {
   for (int i = 0; i < num_ready; ++i)
     due[ready[static_cast<size_t>(i)].data.u64] |=
         (ready[static_cast<size_t>(i)].events & (EPOLLHUP | EPOLLERR)) != 0;
-  for (const auto& [id, has_hung_up] : due)
-    if (peers_.contains(id)) events.push_back(Hear(id, has_hung_up));
+  for (const auto& [id, has_hung_up] : due) {
+    if (!peers_.contains(id)) continue;
+    events.push_back(Hear(id, has_hung_up));
+    Shed(&events);
+  }
   if (polled[0].revents != 0) Accept(&events);
   if (!guarded_) return events;
   // A guest may have spoken already: what TLS has read no poll shows.
   for (GuardedListener::Guest& guest : guarded_->Turn())
-    if (const auto id = Add(std::move(guest.channel), &events)) events.push_back(Hear(*id, false));
+    if (const auto id = Add(std::move(guest.channel), &events)) {
+      events.push_back(Hear(*id, false));
+      Shed(&events);
+    }
   return events;
 }
 

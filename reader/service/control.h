@@ -45,7 +45,7 @@ class ControlConnection {
   bool is_closed() const { return is_at_end_ && !has_unparsed_; }
   bool has_spoken() const { return has_spoken_; }  // a message came
   // Memory of what came of messages that are not whole.
-  uint64_t unread_bytes() const { return in_.capacity(); }
+  uint64_t unread_bytes() const { return in_.empty() ? 0 : in_.capacity(); }
   // It takes nothing, and this many bytes wait for it.
   uint64_t unsent_bytes() const { return out_.size() - sent_; }
   int fd() const { return channel_.fd(); }
@@ -97,8 +97,9 @@ class ControlServer {
     bool is_gone = false;  // after these
   };
   // While there are no descriptors left nobody new is let in, for a moment each time. A peer that
-  // does not read what it is sent is not heard until it does. One whose message is more than there
-  // is memory for, with those that others have begun, is disconnected: it comes again.
+  // does not read what it is sent is not heard until it does. Where long messages are begun that
+  // there is no memory for, the last that came of those who say one is disconnected: it comes
+  // again. So the first is always heard to its end, and who says little is no part of it.
   std::vector<Event> Wait(int timeout_ms);
   // Nothing when it is gone. Throws as Serialize.
   void Send(uint64_t peer, const Message& message);
@@ -114,6 +115,7 @@ class ControlServer {
   std::optional<uint64_t> Add(Channel channel, std::vector<Event>* events);
   Event Hear(uint64_t id, bool has_hung_up);
   void Listen(Peer* peer, Event* event);
+  void Shed(std::vector<Event>* events);
   void Poll(uint64_t id, Peer* peer);
 
   BoundSocket socket_;

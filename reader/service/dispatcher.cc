@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
@@ -79,13 +80,26 @@ void Dispatcher::On(uint64_t peer, const Join& join, int64_t now_ns, Out* out) {
       clients_[peer] = {};
       TellStarted(join.rank, out);
       // Rows that it admitted and could not report before its connection ended.
-      board_->Admitted(job_.members().at(join.rank).ledger.Settled(board_->first_epoch()), now_ns);
+      AdmitSettled(job_.members().at(join.rank).ledger, now_ns);
       job_.ForgetStates();
       if (is_ended_) out->push_back({peer, Ended{job_.term()}});
       EndIfComplete(out);
       return Serve(now_ns, out);
     }
   }
+}
+
+// A part at a time: all that a rank has settled may be many ranges.
+void Dispatcher::AdmitSettled(const DeliveryLedger& ledger, int64_t now_ns) {
+  constexpr size_t kSpansAtATime = 4096;
+  std::vector<RowSpan> some;
+  ledger.EachSettled(board_->first_epoch(), [&](const RowSpan& span) {
+    some.push_back(span);
+    if (some.size() < kSpansAtATime) return;
+    board_->Admitted(some, now_ns);
+    some.clear();
+  });
+  board_->Admitted(some, now_ns);
 }
 
 // The term that runs, if any, is over; its members are to join again.
@@ -207,12 +221,19 @@ void Dispatcher::On(uint64_t peer, const Register& who, int64_t now_ns, Out* out
     return;
   }
   if (workers_.size() >= options_.most_workers && !workers_.contains(peer)) {
-    out->push_back(
-        {peer, Refused{static_cast<uint32_t>(ExitCode::kResources),
-                       fmt::format("the job has {} workers, as many as its dispatcher takes",
-                                   workers_.size()),
-                       "raise the dispatcher's limit of open files ('ulimit -n') for more"}});
-    return;
+    // Its former connection may not be known to be dead yet.
+    const auto former = std::find_if(workers_.begin(), workers_.end(), [&](const auto& one) {
+      return one.second.who.instance == who.instance;
+    });
+    if (former == workers_.end()) {
+      out->push_back(
+          {peer, Refused{static_cast<uint32_t>(ExitCode::kResources),
+                         fmt::format("the job has {} workers, as many as its dispatcher takes",
+                                     workers_.size()),
+                         options_.more_workers_fix}});
+      return;
+    }
+    Lose(former->first, now_ns, out);
   }
   Worker& worker = workers_[peer];
   worker.who = who;

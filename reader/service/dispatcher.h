@@ -36,6 +36,7 @@ struct DispatcherOptions {
   int64_t silence_ns = 4'000'000'000;
   // More are refused: what is left of its connections is for ranks and commands.
   uint64_t most_workers = UINT64_MAX;
+  std::string more_workers_fix = {};  // what to do where that is too few
   // So many failures of workers without a row admitted between them end the job.
   uint32_t most_failures = 3;
 };
@@ -144,6 +145,7 @@ class Dispatcher {
 
   bool is_complete() const { return is_ended_ && done_.size() == options_.job.ranks; }
   void BeginTerm(Out* out);
+  void AdmitSettled(const DeliveryLedger& ledger, int64_t now_ns);
   void EndTerm(const std::vector<uint64_t>& again, Out* out);
   void TellStarted(uint32_t rank, Out* out) const;
   void TellSession(uint64_t peer, Out* out);

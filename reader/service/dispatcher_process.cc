@@ -127,16 +127,15 @@ DispatcherOptions OptionsOf(const DispatcherProcessOptions& given) {
 
 // Workers never take the places of ranks, nor of commands.
 DispatcherOptions WithPlaces(DispatcherOptions job, size_t most_connections) {
-  constexpr uint64_t kMostOthers = 64;   // commands, and processes that ranks replace one by one
-  constexpr uint64_t kMoreFiles = 1024;  // room for a worker, and what RoomForConnections keeps
+  constexpr uint64_t kMostOthers = 64;  // commands, and processes that ranks replace one by one
   const uint64_t kept = job.job.ranks + std::min<uint64_t>(kMostOthers, most_connections / 4);
   if (most_connections <= kept)
     throw Error(ExitCode::kResources,
                 fmt::format("may have {} connections, too few for {} rank{} and a worker",
                             most_connections, job.job.ranks, job.job.ranks == 1 ? "" : "s"),
-                "the dispatcher",
-                fmt::format("raise its limit of open files: ulimit -n {}", kept + kMoreFiles));
+                "the dispatcher", FixForMoreConnections(most_connections, kMostControlConnections));
   job.most_workers = std::min<uint64_t>(job.most_workers, most_connections - kept);
+  job.more_workers_fix = FixForMoreConnections(most_connections, kMostControlConnections);
   return job;
 }
 

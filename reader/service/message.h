@@ -22,7 +22,7 @@
 namespace headrace::reader::service {
 
 constexpr uint32_t kMessageMagic = 0x56535248;  // "HRSV" in memory
-constexpr uint16_t kMessageVersion = 2;
+constexpr uint16_t kMessageVersion = 3;
 constexpr uint64_t kMessageHeaderBytes = 24;
 constexpr uint64_t kMaxMessageBytes = uint64_t{256} << 20;
 

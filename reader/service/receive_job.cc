@@ -75,7 +75,7 @@ struct ReceiveJob::State {
   void Take(const std::shared_ptr<Receiver>& worker);
   void NoteOnce(const std::string& text);
   void Hear(const Message& message);
-  bool Admit(TensorBatch&& unit);
+  bool Admit(const Receiver& from, TensorBatch&& unit);
   void Deliver(TensorBatch&& batch, int64_t wait_begin);
   void Save();
   void SaveInterrupted();
@@ -359,7 +359,7 @@ void ReceiveJob::State::Receive(const std::shared_ptr<Receiver>& from) {
     while (!decoder.ended() && !is_done && !Stopped()) {
       std::optional<TensorBatch> unit =
           ReceiveBatch(from.get(), &decoder, {receive, deserialize}, &bytes);
-      if (unit && !Admit(std::move(*unit))) return;
+      if (unit && !Admit(*from, std::move(*unit))) return;
     }
   } catch (const Error& error) {
     if (error.code() == ExitCode::kBadData)
@@ -371,22 +371,23 @@ void ReceiveJob::State::Receive(const std::shared_ptr<Receiver>& from) {
 }
 
 // Waits for room, and for the term that runs; then the unit is in the queue, or dropped. False when
-// it ends.
-bool ReceiveJob::State::Admit(TensorBatch&& unit) {
+// it ends, or there is none and the worker has hung up: its rows come again, and whoever takes its
+// place needs its thread.
+bool ReceiveJob::State::Admit(const Receiver& from, TensorBatch&& unit) {
   std::unique_lock lock(mutex);
-  while (!is_done && !Stopped()) {
+  for (bool has_waited = false; !is_done && !Stopped(); has_waited = true) {
+    if (has_waited) {
+      if (from.has_hung_up()) return false;
+      changed.wait_for(lock, kLookAgain);
+    }
     if (!order && client->has_started() && client->job().in_file_order != 0)
       order.emplace(client->admitted(), client->job().epochs, client->job().unit_rows, options.rank,
                     options.ranks);
     // Units out of turn do not count: the dispatcher leases few of those, and the one that all wait
     // for may be behind them.
-    if (units.size() >= options.queue) {
-      changed.wait_for(lock, kLookAgain);
-      continue;
-    }
+    if (units.size() >= options.queue) continue;
     switch (client->Admit(unit.term, unit.spans)) {
       case Client::Admission::kWait:
-        changed.wait_for(lock, kLookAgain);
         continue;
       case Client::Admission::kHave:
       case Client::Admission::kStale:

@@ -102,9 +102,12 @@ void SendLanes::Check() const {
   if (error_) std::rethrow_exception(error_);
 }
 
-void SendLanes::Fail() {
+void SendLanes::Fail(bool is_full) {
   std::lock_guard lock(mutex_);
-  if (!error_) error_ = std::current_exception();
+  if (!error_) {
+    error_ = std::current_exception();
+    is_one_too_many_ = is_full;
+  }
   changed_.notify_all();
 }
 
@@ -126,6 +129,7 @@ struct SendLanes::Connection {
   std::unique_ptr<FrameEncoder> encoder;
   Term term = 0;               // of the last unit sent
   int64_t unreached_ns = 0;    // since when it cannot be made; 0: it stands, or nobody tried
+  int64_t full_ns = 0;         // since when the client has too many workers; 0: it has not
   std::set<std::string> said;  // why it cannot
   bool was_said = false;
 };
@@ -135,8 +139,10 @@ void SendLanes::SayUnreached(const Lane& lane, Connection* connection, const Err
   const int64_t now = MonotonicNs();
   if (connection->unreached_ns == 0) connection->unreached_ns = now;
   const int64_t passed_ns = now - connection->unreached_ns;
-  // Others do not mend by themselves: another token, a certificate, an address that is not allowed.
-  const bool may_come_back = error.code() == ExitCode::kFailure;
+  // Others do not mend by themselves: another token or version, a certificate, an address that is
+  // not allowed.
+  const bool may_come_back =
+      error.code() == ExitCode::kFailure && dynamic_cast<const NotTaken*>(&error) == nullptr;
   if (may_come_back && passed_ns < options_.patience_ns) return;
   if (!connection->said.insert(error.fact()).second) return;
   connection->was_said = true;
@@ -151,7 +157,7 @@ void SendLanes::SayUnreached(const Lane& lane, Connection* connection, const Err
 }
 
 void SendLanes::SayReached(const Lane& lane, Connection* connection) {
-  connection->unreached_ns = 0;
+  connection->unreached_ns = connection->full_ns = 0;
   connection->said.clear();
   if (std::exchange(connection->was_said, false) && options_.note)
     options_.note(fmt::format("reaches rank {} again", lane.rank));
@@ -180,7 +186,7 @@ bool SendLanes::Await(Lane* lane, Connection* connection) {
   if (lane->address != connection->address) {
     connection->sender.reset();
     connection->address = lane->address;
-    connection->unreached_ns = 0;
+    connection->unreached_ns = connection->full_ns = 0;
     connection->said.clear();
   }
   return !is_stopped_;
@@ -214,11 +220,14 @@ bool SendLanes::Connect(Lane* lane, Connection* connection) {
     SayReached(*lane, connection);
     return true;
   } catch (const Error& error) {
-    if (error.code() == ExitCode::kResources) {
-      is_one_too_many_ = true;
-      Fail();
-    } else {
+    const auto* const refusal = dynamic_cast<const NotTaken*>(&error);
+    const bool is_full = refusal != nullptr && refusal->is_full();
+    if (!is_full) connection->full_ns = 0;
+    if (is_full && connection->full_ns == 0) connection->full_ns = MonotonicNs();
+    if (!is_full && error.code() != ExitCode::kResources) {
       SayUnreached(*lane, connection, error);
+    } else if (!is_full || MonotonicNs() - connection->full_ns >= options_.full_patience_ns) {
+      Fail(is_full);
     }
     std::unique_lock lock(mutex_);
     lane->is_sending = false;

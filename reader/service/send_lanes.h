@@ -33,6 +33,9 @@ struct LaneOptions {
   std::function<void(const std::string&)> note = {};
   // A client that is not there is none for so long: it may be about to start again.
   int64_t patience_ns = 60'000'000'000;
+  // A client that has as many workers as it takes is full for so long: it may not know yet that one
+  // of them died.
+  int64_t full_patience_ns = 3'000'000'000;
 };
 
 // Thread-safe.
@@ -50,8 +53,8 @@ class SendLanes {
   // was called or `stop` given, and the unit is dropped. Throws as Check.
   bool Put(uint32_t rank, Element&& unit, const StopSignal* stop);
   void Stop();
-  // Throws Error kResources when an earlier unit was too large for a frame, or a client has as many
-  // workers as it takes; then is_one_too_many().
+  // Throws Error kResources when an earlier unit was too large for a frame, there was no memory for
+  // a ring, or a client has as many workers as it takes; then is_one_too_many().
   void Check() const;
   bool is_one_too_many() const { return is_one_too_many_; }
   uint64_t sent() const;        // units
@@ -73,8 +76,8 @@ class SendLanes {
   void Send(Lane* lane, Connection* connection, Element&& unit);
   void SayUnreached(const Lane& lane, Connection* connection, const Error& error);
   void SayReached(const Lane& lane, Connection* connection);
-  void Fail();  // of the exception at hand
-  void Drop();  // units of other terms; under the mutex
+  void Fail(bool is_full = false);  // of the exception at hand, the first alone
+  void Drop();                      // units of other terms; under the mutex
 
   const LaneOptions options_;
   mutable std::mutex mutex_;

@@ -11,6 +11,10 @@ Register Worker::Connected() {
   return {options_.instance, options_.pid, options_.host, term_};
 }
 
+void Worker::ForgetRefusal() {
+  if (std::exchange(refusal_, std::nullopt)) is_over_ = false;
+}
+
 void Worker::Handle(const Message& message) {
   if (const auto* session = std::get_if<Session>(&message)) {
     if (session->term < term_) return;

@@ -63,6 +63,7 @@ class Worker {
   Term term() const { return term_; }
   bool is_over() const { return is_over_; }
   const std::optional<Refused>& refusal() const { return refusal_; }
+  void ForgetRefusal();  // to try again
 
  private:
   struct Held {

@@ -28,6 +28,8 @@ namespace {
 
 constexpr int64_t kAliveNs = 1'000'000'000;
 constexpr int kLookMs = 100;
+// A refused worker tries again for so long. A machine that vanished is known to be after 10 s.
+constexpr int64_t kFullPatienceNs = 12'000'000'000;
 constexpr size_t kAhead = 2;  // splits that wait in the pipeline, besides those of the machine
 
 // What the control thread and the pipeline share.
@@ -114,7 +116,9 @@ class WorkerLoop {
 
   bool Run() {
     try {
-      while (!IsOver()) Turn();
+      do {
+        while (!IsOver()) Turn();
+      } while (ComesAgain());
     } catch (const Error& error) {
       // Nothing is wrong with the job where this worker is of another one, or one too many.
       if (connection_ && error.code() != ExitCode::kInterrupted && !is_of_another_job_ &&
@@ -137,6 +141,24 @@ class WorkerLoop {
   bool IsOver() {
     std::lock_guard lock(shared_.mutex);
     return shared_.worker.is_over() || gives_up_;
+  }
+
+  // A dispatcher that has as many workers as it takes may not know yet that one of them is gone.
+  bool ComesAgain() {
+    std::lock_guard lock(shared_.mutex);
+    const auto& refusal = shared_.worker.refusal();
+    if (!refusal || refusal->code != static_cast<uint32_t>(ExitCode::kResources) || gives_up_ ||
+        Interrupted())
+      return false;
+    const int64_t now = MonotonicNs();
+    if (now - refused_ns_ > kAliveNs) first_refused_ns_ = now;  // it was let in meanwhile
+    refused_ns_ = now;
+    if (now - first_refused_ns_ > kFullPatienceNs) return false;
+    shared_.worker.ForgetRefusal();
+    connection_.reset();
+    connected_ns_ = now;
+    usleep(kLookMs * 1000);
+    return true;
   }
 
   // Once interrupted: asks to be drained, and gives up where that cannot be.
@@ -166,7 +188,7 @@ class WorkerLoop {
     }
     if (connection_->is_closed()) return Lose();
     if (pipeline_ended_) std::rethrow_exception(pipeline_error_);
-    if (lanes_.is_one_too_many()) lanes_.Check();
+    lanes_.Check();
     Follow();
     Feed();
     Say();
@@ -325,6 +347,7 @@ class WorkerLoop {
   std::exception_ptr pipeline_error_;  // once ended
   std::atomic<bool> pipeline_ended_{false};
   int64_t alive_ns_ = 0, counted_ns_ = 0, leaves_ns_ = 0;
+  int64_t refused_ns_ = INT64_MIN / 2, first_refused_ns_ = 0;
   int64_t met_ns_ = 0;                    // the dispatcher that it has, or had
   int64_t connected_ns_ = MonotonicNs();  // when it last had a dispatcher, or began
   std::atomic<bool> gives_up_{false};

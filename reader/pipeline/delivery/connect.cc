@@ -117,8 +117,9 @@ std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOpti
   if (!socket->Read(BytesOf(&answer), kAnswerNs)) socket->Gone();
   const std::string refusal = RefusalText(answer, address);
   if (!refusal.empty())
-    throw Error(answer.refusal == kFull ? ExitCode::kResources : ExitCode::kFailure, refusal, where,
-                RefusalFix(answer));
+    throw NotTaken(Error(answer.refusal == kFull ? ExitCode::kResources : ExitCode::kFailure,
+                         refusal, where, RefusalFix(answer)),
+                   answer.refusal == kFull);
   socket->set_peer(fmt::format("the consumer (process {}) at {}", answer.pid, where));
   if (address.kind == DeliveryKind::kShm)
     return MakeRingSender(std::move(socket), options.ring_bytes);

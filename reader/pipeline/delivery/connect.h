@@ -7,7 +7,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "base/error.h"
 #include "reader/pipeline/delivery/address.h"
 #include "reader/pipeline/delivery/guarded_listener.h"
 #include "reader/pipeline/delivery/transport.h"
@@ -21,9 +23,19 @@ struct SenderOptions {
   std::shared_ptr<const Credentials> credentials = {};  // for kTcp and kTls
 };
 
-// Throws Error kFailure when nobody listens there, the listener speaks something else, or wants no
-// more producers; kResources when it has as many as it takes at a time; kPrivilege when it has
-// another token.
+// Somebody listens there, and does not take this producer: another time it may where it is full.
+class NotTaken : public Error {
+ public:
+  NotTaken(Error refusal, bool is_full) : Error(std::move(refusal)), is_full_(is_full) {}
+  bool is_full() const { return is_full_; }  // it has as many as it takes at a time
+
+ private:
+  bool is_full_;
+};
+
+// Throws Error kFailure when nobody listens there or the connection breaks, kPrivilege when it has
+// another token, kResources when there is no memory for a ring; NotTaken of kFailure when the
+// listener speaks something else, or wants no more producers, and of kResources when it is full.
 std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOptions options);
 
 class Listener {

@@ -140,6 +140,7 @@ class RingReceiver final : public Receiver {
   }
 
   int64_t producer_pid() const override { return pid_; }
+  bool has_hung_up() const override { return socket_->PeerClosed(); }
 
  private:
   [[noreturn]] void Broken() const {

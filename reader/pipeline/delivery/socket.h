@@ -65,7 +65,7 @@ class Socket {
 // 64 bytes, sent by the producer, answered by the consumer.
 struct Greeting {
   char magic[8] = {'h', 'r', 'd', 'e', 'l', 'i', 'v', 'r'};
-  uint32_t version = 2;  // of the whole protocol, on the socket and in the ring
+  uint32_t version = 3;  // of the whole protocol, on the socket and in the ring
   uint32_t kind = 0;     // DeliveryKind
   int64_t pid = 0;
   uint32_t refusal = 0;  // of the answer: 0 = welcome

@@ -101,6 +101,7 @@ class SocketReceiver final : public Receiver {
   }
 
   int64_t producer_pid() const override { return pid_; }
+  bool has_hung_up() const override { return socket_->PeerClosed(); }
 
  private:
   // Whether all has been written, as far as there is room.

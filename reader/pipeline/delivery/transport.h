@@ -52,6 +52,8 @@ class Receiver {
   // Reports that `batches` batches in all were consumed. It is no error if the producer is gone.
   virtual void Acknowledge(uint64_t batches) = 0;
   virtual int64_t producer_pid() const = 0;
+  // The producer is gone; what it sent before may still be received. Never blocks.
+  virtual bool has_hung_up() const = 0;
 };
 
 }  // namespace headrace::reader

@@ -257,7 +257,7 @@ TEST_F(ServiceControl, AConnectionTooManyIsToldSoAndOthersStay) {
   const auto* const refused = std::get_if<Refused>(&answer[0]);
   ASSERT_NE(refused, nullptr);
   EXPECT_EQ(refused->code, static_cast<uint32_t>(ExitCode::kResources));
-  EXPECT_NE(refused->fix.find("ulimit -n"), std::string::npos) << refused->fix;
+  EXPECT_NE(refused->fix.find("ulimit -Hn"), std::string::npos) << refused->fix;
   for (auto& member : members) {
     member->Send(Bye{});
     EXPECT_EQ(Next(&server).messages.size(), 1u);
@@ -275,11 +275,12 @@ TEST_F(ServiceControl, MessagesThatAreBegunAndNotEndedTakeBoundedMemory) {
   constexpr size_t kMost = 4 << 20, kBegun = 600 << 10;
   ControlServer server(path(), {.unread_bytes = kMost});
   const std::string message = Serialize(Answer{0, std::string(1 << 20, 'a')});
+  const int64_t deadline = MonotonicNs() + 120'000'000'000;  // no loop without an end
   std::vector<std::unique_ptr<ControlConnection>> peers;
   size_t gone = 0;
   for (size_t i = 0; i < 20; ++i) {
     auto peer = ControlConnection::Connect(path());
-    for (size_t sent = 0; sent < kBegun;) {
+    for (size_t sent = 0; sent < kBegun && MonotonicNs() < deadline;) {
       const ssize_t more =
           send(peer->fd(), message.data() + sent, kBegun - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (more > 0) sent += static_cast<size_t>(more);
@@ -297,15 +298,50 @@ TEST_F(ServiceControl, MessagesThatAreBegunAndNotEndedTakeBoundedMemory) {
   EXPECT_LT(gone, 20u);
   // There is room again once the others have gone.
   peers.clear();
-  for (bool is_quiet = false; !is_quiet;) is_quiet = server.Wait(100).empty();
+  for (bool is_quiet = false; !is_quiet && MonotonicNs() < deadline;)
+    is_quiet = server.Wait(100).empty();
   auto whole = ControlConnection::Connect(path());
   whole->Send(Answer{0, std::string(3 << 19, 'a')});
-  for (bool has_come = false; !has_come;) {
+  bool has_come = false;
+  while (!has_come && MonotonicNs() < deadline) {
     whole->Flush();
     for (const auto& event : server.Wait(10)) {
       ASSERT_FALSE(event.is_gone) << event.why;
       has_come |= !event.messages.empty();
     }
+  }
+  EXPECT_TRUE(has_come);
+}
+
+// The last of those who have begun a long one makes room, and the first is heard to its end.
+TEST_F(ServiceControl, WhoeverSaysLittleIsHeardAlsoWhereOthersHaveBegunToSayMuch) {
+  constexpr size_t kLong = 3, kShort = 20;
+  constexpr size_t kLongBegun = 130 << 10, kShortBegun = 30 << 10;  // in at most twice the memory
+  ControlServer server(path(), {.unread_bytes = 1 << 20});
+  const std::string message = Serialize(Answer{0, std::string(1 << 20, 'a')});
+  const int64_t deadline = MonotonicNs() + 120'000'000'000;
+  std::vector<std::unique_ptr<ControlConnection>> peers;
+  std::vector<uint64_t> gone;
+  const auto serve = [&] {
+    for (const auto& event : server.Wait(0))
+      if (event.is_gone) gone.push_back(event.peer);
+  };
+  for (size_t i = 0; i < kLong + kShort; ++i) {
+    peers.push_back(ControlConnection::Connect(path()));
+    const size_t begun = i < kLong ? kLongBegun : kShortBegun;
+    for (size_t sent = 0; sent < begun && MonotonicNs() < deadline; serve()) {
+      const ssize_t more =
+          send(peers[i]->fd(), message.data() + sent, begun - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (more > 0) sent += static_cast<size_t>(more);
+      if (more < 0 && errno != EAGAIN) break;
+    }
+    for (int turn = 0; turn < 5; ++turn) serve();
+  }
+  ASSERT_FALSE(gone.empty());
+  EXPECT_EQ(gone[0], kLong);  // they are counted from 1
+  for (const uint64_t peer : gone) {
+    EXPECT_GT(peer, 1u);
+    EXPECT_LE(peer, kLong);
   }
 }
 

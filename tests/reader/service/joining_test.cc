@@ -413,18 +413,23 @@ TEST(ServiceWorkers, OneTooManyIsRefusedAndRanksAreNot) {
   options.job = {1, 1, kSplits, {}, 100};
   options.most_workers = 1;
   Dispatcher dispatcher(std::move(options));
-  EXPECT_THAT(Receivers<Refused>(dispatcher.Handle(20, Register{}, 0)), IsEmpty());
-  const auto out = dispatcher.Handle(21, Register{}, 0);
+  const Register first = {1, 1, "a", 0}, second = {2, 2, "a", 0};
+  EXPECT_THAT(Receivers<Refused>(dispatcher.Handle(19, first, 0)), IsEmpty());
+  const auto out = dispatcher.Handle(21, second, 0);
   EXPECT_THAT(Receivers<Refused>(out), ElementsAre(21));
   EXPECT_THAT(First<Refused>(out).reason, HasSubstr("1 workers"));
   EXPECT_EQ(First<Refused>(out).code, static_cast<uint32_t>(ExitCode::kResources));
-  EXPECT_THAT(Receivers<Refused>(dispatcher.Handle(20, Register{}, 0)),
-              IsEmpty());  // once more
+  // On another connection: the former one is dead, and nobody knows it yet.
+  EXPECT_THAT(Receivers<Refused>(dispatcher.Handle(20, first, 0)), IsEmpty());
+  EXPECT_THAT(Receivers<Refused>(dispatcher.Handle(20, first, 0)), IsEmpty());  // once more
+  EXPECT_EQ(dispatcher.status().workers.size(), 1u);
+  dispatcher.Gone(19, 0);
+  EXPECT_EQ(dispatcher.status().workers.size(), 1u);
   Join join = JoinOf(0, 20);
   join.ranks = 1;
   EXPECT_THAT(Receivers<Started>(dispatcher.Handle(10, join, 0)), ElementsAre(10));
   dispatcher.Gone(20, 0);
-  EXPECT_THAT(Receivers<Session>(dispatcher.Handle(22, Register{}, 0)), ElementsAre(22));
+  EXPECT_THAT(Receivers<Session>(dispatcher.Handle(22, second, 0)), ElementsAre(22));
 }
 
 TEST(ServiceWorkers, LeasesAndTimeWithoutASplitAreCounted) {
