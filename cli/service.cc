@@ -123,6 +123,7 @@ std::vector<reader::service::Addressed> Scale(const ServiceOptions& options,
                                               experiments::ServiceFleet* fleet) {
   std::vector<reader::service::Addressed> say;
   const DispatcherStatus status = dispatcher->status();
+  scaling->Bound(local->most());
   const auto decision = scaling->Watch(status, MonotonicNs());
   // Those that drain are still there, and wanted no longer when they end.
   const auto draining = std::count_if(status.workers.begin(), status.workers.end(),

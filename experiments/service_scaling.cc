@@ -1,6 +1,7 @@
 #include "experiments/service_scaling.h"
 
 #include <algorithm>
+#include <climits>
 
 namespace headrace::experiments {
 namespace {
@@ -67,6 +68,11 @@ reader::FleetObservation ServiceScaling::Observe(const service::DispatcherStatus
   if (served > 0) seen.waste_ratio = std::min(1.0, wasted / served);
   seen_ = std::move(now);
   return seen;
+}
+
+void ServiceScaling::Bound(uint32_t most) {
+  autoscaler_.Bound(static_cast<int>(std::min<uint32_t>(most, INT_MAX)));
+  wanted_ = std::min(wanted_, most);
 }
 
 std::optional<ScalingDecision> ServiceScaling::Watch(const service::DispatcherStatus& status,

@@ -28,6 +28,8 @@ class ServiceScaling {
   std::optional<ScalingDecision> Watch(const reader::service::DispatcherStatus& status,
                                        int64_t now_ns);
   uint32_t wanted() const { return wanted_; }
+  // There is room for no more workers than so many.
+  void Bound(uint32_t most);
   // The latest, also where it changed nothing.
   const std::optional<ScalingDecision>& latest() const { return latest_; }
 

@@ -158,6 +158,15 @@ Autoscaler::Autoscaler(const AutoscaleOptions& options, int workers)
   wanted_ = std::clamp(workers, options.least, options.most);
 }
 
+void Autoscaler::Bound(int most) {
+  options_.most = std::min(options_.most, std::max(1, most));
+  options_.least = std::min(options_.least, options_.most);
+  if (wanted_ <= options_.most) return;
+  wanted_ = options_.most;
+  arriving_ = false;  // they do not come
+  trial_.reset();
+}
+
 // Takes what was seen into the samples; else says why not.
 std::optional<std::string> Autoscaler::Accept(const FleetObservation& seen) {
   if (!std::isfinite(seen.time_s) || !(seen.seconds > 0) || !std::isfinite(seen.seconds)) {

@@ -104,6 +104,9 @@ class Autoscaler {
   // absent: the number is held.
   AutoscaleDecision Observe(const FleetObservation& seen);
 
+  // There is room for no more workers than so many, also where options.least is more: it stays so.
+  void Bound(int most);
+
   // Time from asking for workers until they serve: the median of those observed, at first the
   // option's value.
   double startup_s() const { return startup_s_; }
@@ -150,7 +153,7 @@ class Autoscaler {
   AutoscaleDecision Hold(FleetLimit limit, std::string reason) const;
   AutoscaleDecision To(int workers, double time_s, FleetLimit limit, const std::string& reason);
 
-  const AutoscaleOptions options_;
+  AutoscaleOptions options_;
   std::deque<Sample> samples_;
   int wanted_;
   double last_time_s_ = 0;

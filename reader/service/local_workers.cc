@@ -69,14 +69,34 @@ void LocalWorkers::Ended(pid_t pid, int status, int64_t now_ns,
           : fmt::format("worker process {} was killed by signal {}", pid, WTERMSIG(status)));
 }
 
+// To start them again would be in vain, and so would others be.
+void LocalWorkers::Bound(uint32_t refused, std::vector<std::string>* failures) {
+  if (refused == 0) return;
+  most_ = std::max<uint32_t>(1, wanted_ - std::min(wanted_, refused));
+  wanted_ = std::min(wanted_, most_);
+  failures->push_back(
+      fmt::format("runs {} worker{} from now on: more ended with exit code {}, which says that a "
+                  "rank or the dispatcher takes no more, or that there is no memory for them",
+                  most_, most_ == 1 ? "" : "s", static_cast<int>(ExitCode::kResources)));
+}
+
 std::vector<std::string> LocalWorkers::Turn(int64_t now_ns) {
   std::vector<std::string> failures;
+  uint32_t refused = 0;
   std::vector<pid_t> pids;
   for (const auto& [pid, start] : children_) pids.push_back(pid);
   for (const pid_t pid : pids) {
     int status = 0;
-    if (waitpid(pid, &status, WNOHANG) == pid) Ended(pid, status, now_ns, &failures);
+    if (waitpid(pid, &status, WNOHANG) != pid) continue;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::kResources) &&
+        wanted_ > 1 + refused) {
+      children_.erase(pid);
+      ++refused;
+    } else {
+      Ended(pid, status, now_ns, &failures);
+    }
   }
+  Bound(refused, &failures);
   while (children_.size() < wanted_ && now_ns >= next_start_ns_) Start(now_ns);
   return failures;
 }

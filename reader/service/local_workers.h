@@ -4,6 +4,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -21,8 +22,11 @@ class LocalWorkers {
   LocalWorkers& operator=(const LocalWorkers&) = delete;
 
   // So many are to run. It ends none: fewer come about by draining, and a worker that ended with
-  // exit code 0 was drained and is wanted no longer.
-  void ScaleTo(uint32_t workers) { wanted_ = workers; }
+  // exit code 0 was drained and is wanted no longer. Never more than most().
+  void ScaleTo(uint32_t workers) { wanted_ = std::min(workers, most_); }
+  // As many as there is room for: one that ends with exit code kResources is one too many. At least
+  // one, which is started again and again.
+  uint32_t most() const { return most_; }
   // Call a few times a second: looks who has ended, starts those that are missing. Returns a line
   // for each that failed. Throws Error kResources where the system makes no process.
   std::vector<std::string> Turn(int64_t now_ns);
@@ -30,9 +34,10 @@ class LocalWorkers {
  private:
   void Start(int64_t now_ns);
   void Ended(pid_t pid, int status, int64_t now_ns, std::vector<std::string>* failures);
+  void Bound(uint32_t refused, std::vector<std::string>* failures);
 
   const std::vector<std::string> command_;
-  uint32_t wanted_ = 0;
+  uint32_t wanted_ = 0, most_ = UINT32_MAX;
   std::map<pid_t, int64_t> children_;  // with the time of their start
   int64_t pause_ns_ = 0, next_start_ns_ = 0;
 };

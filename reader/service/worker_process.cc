@@ -145,20 +145,30 @@ class WorkerLoop {
 
   // A dispatcher that has as many workers as it takes may not know yet that one of them is gone.
   bool ComesAgain() {
-    std::lock_guard lock(shared_.mutex);
-    const auto& refusal = shared_.worker.refusal();
+    const std::optional<Refused> refusal = RefusalNow();
     if (!refusal || refusal->code != static_cast<uint32_t>(ExitCode::kResources) || gives_up_ ||
         Interrupted())
       return false;
     const int64_t now = MonotonicNs();
-    if (now - refused_ns_ > kAliveNs) first_refused_ns_ = now;  // it was let in meanwhile
+    if (now - refused_ns_ > kFullPatienceNs) {  // the first time, or it was let in meanwhile
+      first_refused_ns_ = now;
+      if (options_.note)
+        options_.note(fmt::format("tries again for {} s: {}", kFullPatienceNs / 1'000'000'000,
+                                  refusal->reason));
+    }
     refused_ns_ = now;
     if (now - first_refused_ns_ > kFullPatienceNs) return false;
-    shared_.worker.ForgetRefusal();
     connection_.reset();
     connected_ns_ = now;
     usleep(kLookMs * 1000);
+    std::lock_guard lock(shared_.mutex);
+    shared_.worker.ForgetRefusal();
     return true;
+  }
+
+  std::optional<Refused> RefusalNow() {
+    std::lock_guard lock(shared_.mutex);
+    return shared_.worker.refusal();
   }
 
   // Once interrupted: asks to be drained, and gives up where that cannot be.
@@ -186,6 +196,7 @@ class WorkerLoop {
         if (!HearKept(options_.measured.get(), message)) shared_.worker.Handle(message);
       }
     }
+    if (RefusalNow()) return;  // its connection ends, which is no loss
     if (connection_->is_closed()) return Lose();
     if (pipeline_ended_) std::rethrow_exception(pipeline_error_);
     lanes_.Check();

@@ -86,6 +86,16 @@ TEST(ServiceScaling, AtMostAsManyAsAllowed) {
   EXPECT_EQ(WantedAfter(60, MadeService(70, 10), &scaling, &changes), 3u);
 }
 
+// Also where it began with more.
+TEST(ServiceScaling, NoMoreAreWantedThanThereIsRoomFor) {
+  ServiceScaling scaling(4, 20, true, kBatchRows);
+  scaling.Bound(3);
+  EXPECT_EQ(scaling.wanted(), 3u);
+  scaling.Bound(5);
+  int changes = 0;
+  EXPECT_EQ(WantedAfter(60, MadeService(70, 10), &scaling, &changes), 3u);
+}
+
 TEST(ServiceScaling, EnoughWorkersStay) {
   ServiceScaling scaling(2, 20, false, kBatchRows);
   int changes = 0;

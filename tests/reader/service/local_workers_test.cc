@@ -1,0 +1,59 @@
+// Workers that are one too many are not started again and again.
+#include "reader/service/local_workers.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace headrace::reader::service {
+namespace {
+
+// What it says until it runs at most so many.
+std::vector<std::string> SaidUntilMost(LocalWorkers* workers, uint32_t most) {
+  std::vector<std::string> said;
+  const int64_t deadline = MonotonicNs() + 60'000'000'000;
+  while (workers->most() > most && MonotonicNs() < deadline) {
+    for (std::string& line : workers->Turn(MonotonicNs())) said.push_back(std::move(line));
+    usleep(5'000);
+  }
+  return said;
+}
+
+TEST(LocalWorkers, ThoseForWhomThereIsNoRoomAreWantedNoLonger) {
+  LocalWorkers workers({"/bin/sh", "-c", "exit 7"});
+  workers.ScaleTo(3);
+  const std::vector<std::string> said = SaidUntilMost(&workers, 1);
+  EXPECT_EQ(workers.most(), 1u);
+  ASSERT_FALSE(said.empty());
+  EXPECT_NE(said.back().find("runs 1 worker from now on"), std::string::npos) << said.back();
+  // One is, whatever becomes of it.
+  workers.ScaleTo(3);
+  int failures = 0;
+  for (int turn = 0; turn < 20; ++turn) {
+    for (const std::string& line : workers.Turn(MonotonicNs())) {
+      EXPECT_NE(line.find("ended with exit code 7"), std::string::npos) << line;
+      ++failures;
+    }
+    usleep(5'000);
+  }
+  EXPECT_LE(failures, 2);
+  EXPECT_EQ(workers.most(), 1u);
+}
+
+TEST(LocalWorkers, OthersThatFailAreStartedAgain) {
+  LocalWorkers workers({"/bin/sh", "-c", "exit 1"});
+  workers.ScaleTo(1);
+  int failures = 0;
+  for (const int64_t deadline = MonotonicNs() + 60'000'000'000;
+       failures < 2 && MonotonicNs() < deadline; usleep(5'000))
+    failures += static_cast<int>(workers.Turn(MonotonicNs()).size());
+  EXPECT_EQ(failures, 2);
+  EXPECT_EQ(workers.most(), UINT32_MAX);
+}
+
+}  // namespace
+}  // namespace headrace::reader::service
