@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
+#include <string>
 
 #include "analysis/fleet/fleet.h"
 #include "analysis/fleet/fleet_scenarios.h"
@@ -25,6 +27,24 @@ void WriteFile(const std::string& path, bool force, const std::string& text) {
   file.Write(text);
   file.Commit();
   fmt::print(stderr, "wrote {}\n", Printable(path));
+}
+
+// Nothing where the run is of no job. What is wrong with the job's tables is no reason to print no
+// plan.
+std::optional<analysis::PlanCheck> CheckOfRun(const std::string& database, int64_t run_id,
+                                              const analysis::NodesFile& nodes,
+                                              const analysis::FleetPlan& plan) {
+  analysis::PlanCheck check;
+  try {
+    const auto job_id = analysis::JobOfRun(database, run_id);
+    if (!job_id) return std::nullopt;
+    check.job = fmt::format("{}", *job_id);
+    return analysis::CheckPlan(analysis::LoadJob(database, *job_id), nodes, plan);
+  } catch (const Error& error) {
+    check.unavailable = error.what();
+    check.fix = "record the job again";
+    return check;
+  }
 }
 
 }  // namespace
@@ -52,9 +72,7 @@ int PlanFleet(const analysis::RunView& view, const analysis::PipelineModel& mode
   if (!options.lp.empty()) WriteFile(options.lp, options.force, plan.lp);
   std::optional<analysis::FleetSimulation> simulation;
   if (options.simulate) simulation = analysis::SimulatePlan(cost, nodes, plan);
-  std::optional<analysis::PlanCheck> check;
-  if (const auto job = analysis::JobOfRun(options.database, view.run.run_id))
-    check = analysis::CheckPlan(analysis::LoadJob(options.database, *job), nodes, plan);
+  const auto check = CheckOfRun(options.database, view.run.run_id, nodes, plan);
   const dashboards::FleetPage about{
       view, cost, nodes, plan, simulation ? &*simulation : nullptr, check ? &*check : nullptr};
   const std::string json = dashboards::FleetJson(about);

@@ -185,6 +185,13 @@ void SayDemand(const NodesFile& nodes, const FleetPlan& plan, Section* section) 
   say.push_back({"NOW", text});
 }
 
+// "128", "1.5"; a job's workers, on average.
+std::string CheckWorkers(double workers) {
+  const double tenths = std::round(workers * 10) / 10;
+  return tenths == std::round(tenths) ? fmt::format("{:.0f}", tenths)
+                                      : fmt::format("{:.1f}", tenths);
+}
+
 void SayCheck(const NodesFile& nodes, const analysis::PlanCheck& check, Section* section) {
   if (!check.unavailable.empty()) {
     section->sentences.push_back(
@@ -194,18 +201,21 @@ void SayCheck(const NodesFile& nodes, const analysis::PlanCheck& check, Section*
   }
   std::vector<int> have;
   for (const NodeType& type : nodes.types) have.push_back(type.have);
+  const std::string workers = CheckWorkers(check.workers);
   std::string text = fmt::format(
-      "job '{}' took {} {} with {:.2g} workers on {} host{} (its ranks' steps); the model puts {} "
+      "job '{}' took {} {} with {} worker{} on {} host{} (its ranks' steps); the model puts {} "
       "at {} {}: {}, and the intervals {}",
-      Printable(check.job), Rows(check.measured), Range(check.measured_interval), check.workers,
-      check.hosts, check.hosts == 1 ? "" : "s", Counts(nodes, have), Rows(check.predicted),
-      Range(check.predicted_interval),
+      Printable(check.job), Rows(check.measured), Range(check.measured_interval), workers,
+      workers == "1" ? "" : "s", check.hosts, check.hosts == 1 ? "" : "s", Counts(nodes, have),
+      Rows(check.predicted), Range(check.predicted_interval),
       check.error_ratio > 1 ? fmt::format("{:.3g} times as much", 1 + check.error_ratio)
                             : FormatPercent(std::abs(check.error_ratio)) +
                                   (check.error_ratio < 0 ? " less" : " more"),
       check.agrees ? "overlap" : "do not overlap");
   if (!check.agrees && check.limit != analysis::JobLimit::kWorkers)
     text += fmt::format("; the job was limited by {}", analysis::JobLimitName(check.limit));
+  if (!check.agrees && check.workers < 0.95 * check.planned_workers)
+    text += fmt::format("; the model puts {} workers on them", check.planned_workers);
   section->sentences.push_back({"CHECK", text});
 }
 

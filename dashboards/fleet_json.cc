@@ -159,6 +159,7 @@ Json CheckJson(const analysis::PlanCheck& check) {
   const auto rate = [](double value, const analysis::Interval& interval) {
     return Json{{"rows_per_second", value}, {"low", interval.low}, {"high", interval.high}};
   };
+  out["planned_workers_count"] = check.planned_workers;
   out["limit"] = analysis::JobLimitKey(check.limit);
   out["measured"] = rate(check.measured, check.measured_interval);
   out["predicted"] = rate(check.predicted, check.predicted_interval);

@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/fleet/job_windows.h"
@@ -50,9 +55,51 @@ Interval NodesInterval(const NodesFile& nodes, const FleetPlan& plan) {
   }
 }
 
+// The cores of the hosts that workers ran on, ascending; nothing where one is not known.
+std::optional<std::vector<double>> HostCores(const JobView& job,
+                                             std::optional<double> Member::*cores) {
+  std::map<std::string, double> most;
+  for (const Member& member : job.members) {
+    if (member.role != "worker") continue;
+    if (!(member.*cores)) return std::nullopt;
+    double& of_host = most[member.host];
+    of_host = std::max(of_host, *(member.*cores));
+  }
+  std::vector<double> sorted;
+  for (const auto& [host, of_host] : most) sorted.push_back(of_host);
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+// Why the hosts are not the nodes, by their cores; a node may be what a control group leaves of a
+// host. Empty where they are, or it is not known.
+std::string OtherCores(const JobView& job, const NodesFile& nodes) {
+  constexpr double kSame = 0.25;  // quotas are fractions
+  std::vector<double> have;
+  for (const NodeType& type : nodes.types)
+    have.insert(have.end(), static_cast<size_t>(type.have), type.cores);
+  std::sort(have.begin(), have.end());
+  const auto is_of = [&](const std::vector<double>& hosts) {
+    return std::equal(hosts.begin(), hosts.end(), have.begin(), have.end(),
+                      [](double a, double b) { return std::abs(a - b) <= kSame; });
+  };
+  const auto hosts = HostCores(job, &Member::host_cores);
+  if (!hosts || is_of(*hosts)) return "";
+  if (const auto bound = HostCores(job, &Member::cores); bound && is_of(*bound)) return "";
+  const auto words = [](const std::vector<double>& cores) {
+    return cores.front() == cores.back()
+               ? fmt::format("{:.6g}", cores.front())
+               : fmt::format("{:.6g} to {:.6g}", cores.front(), cores.back());
+  };
+  return fmt::format(
+      "the nodes that run now have {} cores each in the nodes file, and the hosts of "
+      "the job's workers {}",
+      words(have), words(*hosts));
+}
+
 // Why this job does not show what its nodes carry.
-void SayUnavailable(const JobFindings& found, const NodesFile& nodes, const FleetPlan& plan,
-                    PlanCheck* check) {
+void SayUnavailable(const JobView& job, const JobFindings& found, const NodesFile& nodes,
+                    const FleetPlan& plan, PlanCheck* check) {
   const int have = std::accumulate(nodes.types.begin(), nodes.types.end(), 0,
                                    [](int sum, const NodeType& type) { return sum + type.have; });
   const auto say = [&](std::string why, std::string fix) {
@@ -70,6 +117,8 @@ void SayUnavailable(const JobFindings& found, const NodesFile& nodes, const Flee
                            "on {}",
                            have, check->hosts),
                "correct have = N at its [[node]]s");
+  if (!(found.rows_per_s > 0))
+    return say("the job's ranks took no rows", "record a job that delivers some");
   for (size_t t = 0; t < nodes.types.size(); ++t)
     if (nodes.types[t].have > 0 && plan.fits[t].full_draws.empty())
       return say("the run is too short to say how sure its figures are", "record a longer one");
@@ -77,6 +126,8 @@ void SayUnavailable(const JobFindings& found, const NodesFile& nodes, const Flee
     return say(fmt::format("{} limited the job to {}, so what the nodes carry did not show",
                            JobLimitName(found.limit), FormatRate(found.rows_per_s, "rows")),
                "let the ranks compute less, so that they wait for the workers");
+  if (std::string why = OtherCores(job, nodes); !why.empty())
+    return say(std::move(why), "correct cores and have at its [[node]]s");
 }
 
 }  // namespace
@@ -91,8 +142,10 @@ PlanCheck CheckPlan(const JobView& job, const NodesFile& nodes, const FleetPlan&
   const JobFindings found = JudgeJob(job);
   check.limit = found.limit;
   check.workers = found.workers;
-  SayUnavailable(found, nodes, plan, &check);
+  SayUnavailable(job, found, nodes, plan, &check);
   if (!check.unavailable.empty()) return check;
+  for (size_t t = 0; t < nodes.types.size(); ++t)
+    check.planned_workers += nodes.types[t].have * plan.fits[t].processes;
   check.measured = found.rows_per_s;
   check.measured_interval = RateInterval(job, check.measured);
   check.predicted = plan.present->rows_per_s;

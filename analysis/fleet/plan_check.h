@@ -15,6 +15,7 @@ struct PlanCheck {
   std::string unavailable, fix;
   JobLimit limit = JobLimit::kWorkers;             // of the job
   double workers = 0;                              // of the job, mean
+  int planned_workers = 0;                         // processes that the model puts on the nodes
   size_t hosts = 0;                                // that they ran on
   double measured = 0, predicted = 0;              // rows per second
   Interval measured_interval, predicted_interval;  // 90 %

@@ -107,6 +107,12 @@ TEST(FleetPage, ComparesTheModelWithTheJobOfTheRun) {
   auto json = nlohmann::json::parse(FleetJson(page));
   EXPECT_EQ(json["check"]["measured"]["rows_per_second"], 5e6);
   EXPECT_EQ(json["check"]["agrees"], false);
+  check.workers = 128.04;
+  check.planned_workers = 256;
+  EXPECT_THAT(text(), HasSubstr("with 128 workers on 30 hosts"));
+  EXPECT_THAT(text(), HasSubstr("do not overlap; the model puts 256 workers on them"));
+  check.workers = 1.52;
+  EXPECT_THAT(text(), HasSubstr("with 1.5 workers on 30 hosts"));
   check.unavailable = "no rank has sent measurements";
   check.fix = "Report it again.";
   EXPECT_THAT(text(), HasSubstr("against job 'ctr': unavailable (no rank has sent measurements)"));

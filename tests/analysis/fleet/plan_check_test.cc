@@ -88,6 +88,7 @@ TEST(PlanCheck, ComparesTheNodesThatTheJobRanOnWithTheJob) {
   ASSERT_EQ(far.unavailable, "");
   EXPECT_NEAR(far.error_ratio, 1, 1e-3);
   EXPECT_FALSE(far.agrees);
+  EXPECT_EQ(far.planned_workers, 2);
 }
 
 TEST(PlanCheck, SaysWhyAJobDoesNotShowWhatItsNodesCarry) {
@@ -102,6 +103,18 @@ TEST(PlanCheck, SaysWhyAJobDoesNotShowWhatItsNodesCarry) {
   EXPECT_EQ(why(JobOf(2, 8'000, 0.5), CaseOf(3)),
             "the nodes file has 3 nodes that run now, and the job's workers "
             "ran on 2");
+  JobView other = JobOf(2, 8'000, 0.5);
+  other.members[1].host_cores = 64;
+  EXPECT_EQ(
+      why(other, CaseOf(2)),
+      "the nodes that run now have 8 cores each in the nodes file, and the hosts of the job's "
+      "workers 8 to 64");
+  for (Member& member : other.members) member.cores = 8;  // all that it may use of its host
+  EXPECT_EQ(CheckOf(other, CaseOf(2)).unavailable, "");
+  for (Member& member : other.members) {
+    for (MemberInterval& one : member.intervals) one.rows = 0;
+  }
+  EXPECT_EQ(why(other, CaseOf(2)), "the job's ranks took no rows");
   EXPECT_NE(why(JobOf(2, 8'000, 0.01), CaseOf(2)).find("the trainers themselves limited the job"),
             std::string::npos);
   JobView none;
