@@ -35,13 +35,10 @@ std::string ExplainExtras(const CommandLine& line, const std::vector<std::string
   const std::vector<std::string> extras = line.Remaining();
   const auto word = std::find_if(extras.begin(), extras.end(),
                                  [](const std::string& one) { return !one.starts_with('-'); });
-  const std::vector<std::string> subcommands = line.SubcommandNames();
-  if (!subcommands.empty() && line.ParsedSubcommands().empty() && word != extras.end())
-    return fmt::format("unknown subcommand '{}', it has {}{}", Printable(*word, 80),
-                       fmt::join(subcommands, ", "), DidYouMean(*word, subcommands));
+  // An option that is none first: the word behind it may have been meant as its value.
   std::vector<std::string> names = line.LongNames();
-  for (const CommandLine* parsed : line.ParsedSubcommands())
-    for (const std::string& name : parsed->LongNames()) names.push_back(name);
+  for (const CommandLine* one : line.UsedSubcommands())
+    for (const std::string& name : one->LongNames()) names.push_back(name);
   for (const std::string& one : words) {
     if (one.rfind("--", 0) != 0) continue;
     const std::string name = one.substr(0, one.find('='));
@@ -49,6 +46,10 @@ std::string ExplainExtras(const CommandLine& line, const std::vector<std::string
       return fmt::format("unknown option '{}'{}", Printable(name), DidYouMean(name, names));
   }
   if (word == extras.end()) return "";
+  const std::vector<std::string> subcommands = line.SubcommandNames();
+  if (!subcommands.empty() && !line.HasUsedSubcommand())
+    return fmt::format("unknown subcommand '{}', it has {}{}", Printable(*word, 80),
+                       fmt::join(subcommands, ", "), DidYouMean(*word, subcommands));
   return fmt::format("'{}' is one word too many", Printable(*word, 80));
 }
 
@@ -340,11 +341,17 @@ std::vector<std::string> CommandLine::SubcommandNames() const {
   return names;
 }
 
-std::vector<const CommandLine*> CommandLine::ParsedSubcommands() const {
-  std::vector<const CommandLine*> parsed;
+bool CommandLine::HasUsedSubcommand() const {
+  return std::any_of(subcommands_.begin(), subcommands_.end(),
+                     [](const auto& line) { return line->Parsed(); });
+}
+
+std::vector<const CommandLine*> CommandLine::UsedSubcommands() const {
+  const bool is_any = HasUsedSubcommand();
+  std::vector<const CommandLine*> used;
   for (const auto& line : subcommands_)
-    if (line->Parsed()) parsed.push_back(line.get());
-  return parsed;
+    if (!is_any || line->Parsed()) used.push_back(line.get());
+  return used;
 }
 
 std::vector<std::string> CommandLine::LongNames() const {

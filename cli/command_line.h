@@ -111,7 +111,9 @@ class CommandLine {
   std::vector<std::string> Remaining() const;
   std::vector<std::string> LongNames() const;  // "--limit"
   std::vector<std::string> SubcommandNames() const;
-  std::vector<const CommandLine*> ParsedSubcommands() const;  // after parsing
+  bool HasUsedSubcommand() const;  // after parsing
+  // Those that were named; all where none was.
+  std::vector<const CommandLine*> UsedSubcommands() const;
 
   // Before parsing: sets an option as if its default were these values, so that one that is given
   // replaces it. Throws UsageFault for values that the option refuses.
