@@ -303,7 +303,7 @@ state_is() { [ "$(service_status | jq -r .state)" = "$1" ]; }
   start one service worker "$JOB"
   start two service worker "$JOB"
   until_true '[ "$(service_status | jq ".workers | length")" = 2 ]'
-  start rank consume "service:$JOB" --most-workers 1 --step-time 5ms --json
+  start rank consume "service:$JOB" --most-workers 1 --step-time 12ms --json
   wait "$rank"
   [ "$(jq .rows_count "$DIR/rank.out")" = 8000 ]
   codes=""
@@ -318,6 +318,32 @@ state_is() { [ "$(service_status | jq -r .state)" = "$1" ]; }
   wait "$up"
 }
 
+# Its thread there waits for room while the next one comes.
+@test "a worker that replaces one that was killed finds its place at a rank that takes no more" {
+  start up service dispatcher t/pipeline.toml --job "$JOB" --set pipeline.batch_rows=250
+  start one service worker "$JOB"
+  until_true '[ "$(service_status | jq ".workers | length")" = 1 ]'
+  start rank consume "service:$JOB" --most-workers 1 --step-time 600ms --json
+  until_true '[ "$(service_status | jq .admitted_rows_count)" -gt 0 ] 2> /dev/null'
+  kill -9 "$one"
+  start two service worker "$JOB"
+  wait "$rank"
+  [ "$(jq .rows_count "$DIR/rank.out")" = 2000 ]
+  wait "$two"
+  wait "$up"
+}
+
+@test "service up starts no worker again that is one too many, and says so once" {
+  start up service up t/pipeline.toml --job "$JOB" --workers 3 --set pipeline.batch_rows=20 --set source.epochs=4
+  until_true '[ "$(service_status | jq ".workers | length")" = 3 ]'
+  start rank consume "service:$JOB" --most-workers 1 --step-time 12ms --json
+  wait "$rank"
+  wait "$up"
+  [ "$(grep -c "ended with exit code 7" "$DIR/up.err")" -le 2 ]
+  grep -q "runs 1 worker from now on" "$DIR/up.err"
+  [ "$(grep -c "as many producers as it takes" "$DIR/up.err")" = 2 ]
+}
+
 @test "words that are none are named in one line" {
   one_line() { # WHAT WORDS...
     local what=$1
@@ -328,6 +354,7 @@ state_is() { [ "$(service_status | jq -r .state)" = "$1" ]; }
   }
   one_line "unknown subcommand 'foo', it has up, dispatcher, submit, worker, status, drain, end; try 'headrace service --help'" service foo
   one_line "unknown subcommand 'statsu', it has up, dispatcher, submit, worker, status, drain, end. Did you mean 'status'?" service statsu train --json
+  one_line "unknown option '--jbo'. Did you mean '--job'?" service --jbo x y
   one_line "unknown option '--jsno'. Did you mean '--json'?" service status train --jsno
   one_line "'extra' is one word too many" service status train extra
   one_line "foo: is not an address for taking batches; write service:JOB for a rank of a job, or unix:PATH, shm:PATH or tls:HOST:PORT to listen there" consume foo
