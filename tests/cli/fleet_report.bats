@@ -34,6 +34,9 @@ of_fleet() { "$HEADRACE" query --db "$DIR/f.db" --format csv "$1" | tail -n +2; 
   # A plan from a worker is checked against the job, which its trainers limited here.
   printf '[[node]]\nname = "here"\nprice_per_hour = 1\ncores = 2\nspeed = 1\nhave = 1\n' > "$DIR/nodes.toml"
   "$HEADRACE" plan worker-1 --db "$DIR/f.db" --nodes "$DIR/nodes.toml" --target 100rows/s --json | jq -e '.check.job == "'"$JOB"'" and (.check.unavailable | contains("limited the job"))'
+  # Without the job's own row there is a plan nevertheless.
+  sqlite3 "$DIR/f.db" "DELETE FROM jobs"
+  "$HEADRACE" plan worker-1 --db "$DIR/f.db" --nodes "$DIR/nodes.toml" --target 100rows/s --json | jq -e '.check.unavailable | contains("holds no job")'
 }
 
 @test "a dispatcher that is killed and started again counts nothing twice" {
