@@ -64,6 +64,8 @@ static __always_inline enum hr_cause cause_of_call(struct task_struct* task, int
     case 449: /* futex_waitv */
     case 220: /* semtimedop */
     case 65:  /* semop */
+    case 72:  /* fcntl, for a lock on a file */
+    case 73:  /* flock */
       return HR_CAUSE_LOCK;
     case 35:  /* nanosleep */
     case 230: /* clock_nanosleep */
@@ -127,6 +129,8 @@ static __always_inline enum hr_cause cause_of_call(struct task_struct* task, int
     case 449: /* futex_waitv */
     case 192: /* semtimedop */
     case 193: /* semop */
+    case 25:  /* fcntl, for a lock on a file */
+    case 32:  /* flock */
       return HR_CAUSE_LOCK;
     case 101: /* nanosleep */
     case 115: /* clock_nanosleep */

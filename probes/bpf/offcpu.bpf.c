@@ -195,8 +195,8 @@ static __always_inline int woken(struct task_struct* task) {
   return 0;
 }
 
-/* Whether the current task, in whose context a futex wait ends, ended it: by a futex or semaphore
- * call, or by its own end. Otherwise a timer did, in an interrupt of anyone. */
+/* Whether the current task, in whose context a futex wait ends, ended it: by a futex, semaphore or
+ * file lock call, or by its own end. Otherwise a timer did, in an interrupt of anyone. */
 static __always_inline bool current_unlocks(void) {
   struct task_struct* task = bpf_get_current_task_btf();
   if (task->pid == 0) return false;
@@ -211,6 +211,9 @@ static __always_inline bool current_unlocks(void) {
     case 220: /* semtimedop */
     case 60:  /* exit */
     case 231: /* exit_group */
+    case 72:  /* fcntl, for a lock on a file */
+    case 73:  /* flock */
+    case 3:   /* close, which lets go of such locks */
       return true;
   }
 #else
@@ -222,6 +225,9 @@ static __always_inline bool current_unlocks(void) {
     case 192: /* semtimedop */
     case 93:  /* exit */
     case 94:  /* exit_group */
+    case 25:  /* fcntl, for a lock on a file */
+    case 32:  /* flock */
+    case 57:  /* close, which lets go of such locks */
       return true;
   }
 #endif

@@ -31,7 +31,7 @@ bool IsOneOf(int64_t number, const std::array<int64_t, N>& list) {
   return std::find(list.begin(), list.end(), number) != list.end();
 }
 
-constexpr std::array<int64_t, 2> kLocks = {SYS_futex,
+constexpr std::array<int64_t, 4> kLocks = {SYS_futex, SYS_fcntl, SYS_flock,
 #ifdef SYS_futex_waitv
                                            SYS_futex_waitv};
 #else
@@ -292,14 +292,15 @@ std::string CauseOfKernelFunction(std::string_view name) {
   while (!name.empty() && name.back() == '\n') name.remove_suffix(1);
   if (name.empty() || name == "0") return "running";
   const std::pair<std::string_view, const char*> kParts[] = {
-      {"futex", "lock"},         {"nanosleep", "sleep"},  {"pipe_", "pipe"},
-      {"unix_", "pipe"},         {"do_wait", "child"},    {"ep_poll", "poll"},
-      {"do_poll", "poll"},       {"do_sys_poll", "poll"}, {"do_select", "poll"},
-      {"poll_schedule", "poll"}, {"epoll", "poll"},       {"io_schedule", "storage"},
-      {"folio_wait", "storage"}, {"page_bit", "storage"}, {"blk", "storage"},
-      {"bio_", "storage"},       {"_dio_", "storage"},    {"io_cqring", "storage"},
-      {"tcp_", "network"},       {"inet_", "network"},    {"skb_", "network"},
-      {"sk_wait", "network"},    {"nfs", "network"},      {"rpc_", "network"}};
+      {"futex", "lock"},           {"nanosleep", "sleep"},     {"pipe_", "pipe"},
+      {"lock_inode_wait", "lock"}, {"fcntl_setlk", "lock"},    {"unix_", "pipe"},
+      {"do_wait", "child"},        {"ep_poll", "poll"},        {"do_poll", "poll"},
+      {"do_sys_poll", "poll"},     {"do_select", "poll"},      {"poll_schedule", "poll"},
+      {"epoll", "poll"},           {"io_schedule", "storage"}, {"folio_wait", "storage"},
+      {"page_bit", "storage"},     {"blk", "storage"},         {"bio_", "storage"},
+      {"_dio_", "storage"},        {"io_cqring", "storage"},   {"tcp_", "network"},
+      {"inet_", "network"},        {"skb_", "network"},        {"sk_wait", "network"},
+      {"nfs", "network"},          {"rpc_", "network"}};
   for (const auto& [part, cause] : kParts) {
     if (name.find(part) != std::string_view::npos) return cause;
   }

@@ -34,6 +34,8 @@ TEST(WaitSampler, KnowsCalls) {
   EXPECT_EQ(CauseOfSyscall("running\n", Kind), "running");
   EXPECT_EQ(CauseOfSyscall("-1 0x7ffd 0x7f00\n", Kind), "fault");
   EXPECT_EQ(Call(SYS_futex, " 0x7f00 0x80 0x0 0x0 0x0 0x0 0x7ffd 0x7f00\n"), "lock");
+  EXPECT_EQ(Call(SYS_fcntl, " 0x5 0x7 0x7ffd 0x0 0x0 0x0 0x7ffd 0x7f00\n"), "lock") << "on a file";
+  EXPECT_EQ(Call(SYS_flock, " 0x5 0x2 0x0 0x0 0x0 0x0 0x7ffd 0x7f00\n"), "lock");
   EXPECT_EQ(Call(SYS_clock_nanosleep, " 0x0\n"), "sleep");
   EXPECT_EQ(Call(SYS_ppoll, " 0x0\n"), "poll");
   EXPECT_EQ(Call(SYS_wait4, " 0x0\n"), "child");
@@ -59,6 +61,7 @@ TEST(WaitSampler, BearsDamagedText) {
 
 TEST(WaitSampler, KnowsKernelFunctions) {
   EXPECT_EQ(CauseOfKernelFunction("futex_do_wait"), "lock");
+  EXPECT_EQ(CauseOfKernelFunction("locks_lock_inode_wait"), "lock");
   EXPECT_EQ(CauseOfKernelFunction("hrtimer_nanosleep\n"), "sleep");
   EXPECT_EQ(CauseOfKernelFunction("unix_stream_read_generic"), "pipe");
   EXPECT_EQ(CauseOfKernelFunction("folio_wait_bit_common"), "storage");
