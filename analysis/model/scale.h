@@ -1,6 +1,6 @@
 // Scale: changes the demands of a pipeline as if one part of it were cheaper or dearer than
-// recorded. Out of order (kOrder) nobody waits for the slowest worker either: what workers differ by
-// goes with it.
+// recorded. Out of order (kOrder) nobody waits for the slowest worker either: what workers differ
+// by goes with it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
