@@ -65,6 +65,10 @@ CASES = {
     "table_threads": (None, r"GIL", None),
     "jpeg_tf": (r"tf\.data|own thread", r"one thread|prefetch", r"num_parallel_calls 1 -> 2\b"),
     "column_reader.cc": (None, r"a lock", None),
+    "flock_items": (r"lock in getitem", r"a lock", None),
+    "dict_small": (r"own thread.*(receive|unpickle)", r"one thread|own thread|unpickl", None),
+    "queue_sqlite": (r"other thread|reader|producer|one thread|queue", r"other thread|reader|producer|one thread|queue", None),
+    "bursty_stream": (r"prefetch|burst|ahead|buffer|workers.*next", r"prefetch|burst|ahead|buffer|worker.*timer|timer.*worker", None),
 }
 
 # Modules beside torch that a program imports.
