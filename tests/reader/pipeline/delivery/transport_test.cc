@@ -509,7 +509,7 @@ TEST_P(Transport, StrangersAreToldAndLeft) {
   hello.kind = static_cast<uint32_t>(GetParam());
   hello.version = 7;
   EXPECT_EQ(refusal_of(hello), kOtherVersion);
-  hello.version = 2;
+  hello.version = Greeting().version;
   hello.kind = 3 - hello.kind;
   EXPECT_EQ(refusal_of(hello), kOtherKind);
   auto sender = ConnectSender(address_, {});  // and one that is welcome
@@ -517,7 +517,9 @@ TEST_P(Transport, StrangersAreToldAndLeft) {
   EXPECT_TRUE(receiver);
   ASSERT_EQ(notes.size(), 3u);
   EXPECT_NE(notes[0].find("not a headrace producer"), std::string::npos);
-  EXPECT_NE(notes[1].find("speaks version 7 of the delivery, this headrace 2"), std::string::npos);
+  const std::string ours = std::to_string(Greeting().version);
+  EXPECT_NE(notes[1].find("speaks version 7 of the delivery, this headrace " + ours),
+            std::string::npos);
   EXPECT_NE(notes[2].find("does not send to"), std::string::npos);
   close(noise);
 }
@@ -544,17 +546,18 @@ TEST_P(Transport, AConsumerOfAnotherVersionRefuses) {
       const int one = accept(fd, nullptr, nullptr);
       Greeting hello, answer;
       EXPECT_EQ(recv(one, &hello, sizeof hello, MSG_WAITALL), 64);
-      EXPECT_EQ(hello.version, 2u);
+      EXPECT_EQ(hello.version, Greeting().version);
       answer.version = 1;
       answer.refusal = refusal;
       EXPECT_EQ(write(one, &answer, sizeof answer), 64);
       close(one);
     });
     const std::string text = TransportErrorOf([&] { ConnectSender(address_, {}); });
-    const char* expected = refusal == kOtherVersion
-                               ? "speaks version 1 of the delivery, this headrace 2"
-                           : refusal == kOtherKind ? "write the same address on both sides"
-                                                   : "has all the producers it waited for";
+    const std::string expected = refusal == kOtherVersion
+                                     ? "speaks version 1 of the delivery, this headrace " +
+                                           std::to_string(Greeting().version)
+                                 : refusal == kOtherKind ? "write the same address on both sides"
+                                                         : "has all the producers it waited for";
     EXPECT_NE(text.find(expected), std::string::npos) << text;
     consumer.join();
   }
