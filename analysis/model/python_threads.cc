@@ -12,8 +12,9 @@ bool MayShareInterpreter(const PipelineModel& model, size_t stage) {
     return model.operators()[op].kind == kThreadCall;
   });
   const Demands& demands = model.demands();
+  const double cores = demands.stage_cpu_s[stage] * demands.rate;
   return threads && demands.stage_cpu_s[stage] > kComputes * demands.stage_s[stage] &&
-         model.cores_used().value_or(0) < 2 - kOneCore;
+         std::min(cores, model.cores_used().value_or(0)) < 2 - kOneCore;
 }
 
 }  // namespace headrace::analysis

@@ -81,21 +81,21 @@ class Frameworks(ProgramTest):
     def test_what_runs_beside_the_trainer_has_a_stage_for_each_kind_of_thread(self):
         counted, busy, steps, (waited, computed, rows) = self.check_loop(
             "data.Range(400).map(slow, num_parallel_calls=2).batch(4).prefetch(2)", 0.03,
-            ["tf.data map/map", "tf.data prefetch/batch"])
+            ["tf.data map/map", "tf.data batch/batch"])
         self.assertEqual(steps, 99)
         self.assertGreater(computed, 99 * 0.03)
         self.assertGreater(counted["tf.data map/map"], 300)
-        self.assertGreater(counted["tf.data prefetch/batch"], 75)
+        self.assertGreater(counted["tf.data batch/batch"], 75)
         self.assertGreater(busy["tf.data map/map"], 300 * 0.005)
 
     def test_what_the_trainers_thread_does_behind_others_is_a_stage_if_it_is_much(self):
         made = "data.Range(400).map(slow, num_parallel_calls=2).batch(4).prefetch(2)"
         counted, busy, _, (waited, _, _) = self.check_loop(
-            made + ".map(heavy)", 0.002, ["tf.data map/map", "tf.data prefetch/batch", "tf.data after prefetch/map"])
-        self.assertGreater(counted["tf.data after prefetch/map"], 75)
-        self.assertGreater(busy["tf.data after prefetch/map"], 0.7 * waited)
-        self.assertLess(busy["tf.data after prefetch/map"], 1.1 * waited)
-        self.check_loop(made + ".map(lambda batch: batch)", 0.002, ["tf.data map/map", "tf.data prefetch/batch"])
+            made + ".map(heavy)", 0.002, ["tf.data map/map", "tf.data batch/batch", "tf.data after batch/map"])
+        self.assertGreater(counted["tf.data after batch/map"], 75)
+        self.assertGreater(busy["tf.data after batch/map"], 0.7 * waited)
+        self.assertLess(busy["tf.data after batch/map"], 1.1 * waited)
+        self.check_loop(made + ".map(lambda batch: batch)", 0.002, ["tf.data map/map", "tf.data batch/batch"])
 
     def test_threads_of_a_stage_run_at_once_and_prefetch_is_a_queue(self):
         got = self.plain("""
@@ -106,7 +106,7 @@ import segments
 show((segments.mine().parallelism, segments.mine().queues["batches"]))
 """ % HERE)[0]
         threads, queue = got
-        self.assertEqual((threads["tf.data map"], threads["tf.data prefetch"], threads["trainer"]), (3, 1, 1))
+        self.assertEqual((threads["tf.data map"], threads["tf.data batch"], threads["trainer"]), (3, 1, 1))
         self.assertGreaterEqual(queue["capacity"], 2)
         self.assertGreater(queue["gets"], 20)
 
@@ -247,7 +247,7 @@ show(trainer.fit({dataset}))
                 self.assertEqual(got, self.plain(code, PYTHONPATH="")[0])
                 self.assertGreater(steps, 75 / each)
                 self.assertLess(steps, 120 / each)
-                self.assertGreater(counted["tf.data prefetch/map"], 200)
+                self.assertGreater(counted["tf.data map/map"], 200)
                 share = waited / (waited + computed)
                 if parts == "waits":
                     self.assertGreater(share, 0.7)

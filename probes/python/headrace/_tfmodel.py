@@ -17,6 +17,7 @@ _queue_sampled = function("hrx_queue_sampled")
 _queue_capacity = function("hrx_queue_capacity")
 
 OWN_THREAD = "tf.data"  # the stage of what the trainer's own thread makes
+_PREFETCH = OWN_THREAD + " prefetch"
 
 # Node classes of the model's format (model.proto) that have threads of their own.
 _ASYNCHRONOUS = (2, 4, 6)
@@ -43,8 +44,13 @@ _LIGHT = {"Root", "Range", "Repeat", "ForeverRepeat", "Take", "Skip", "Options",
 # What more of can be made at once by a setting.
 _DIVISIBLE = {"map", "batch", "padded_batch", "map_and_batch", "interleave", "flat_map", "TFRecordDataset", "TextLineDataset"}
 
+# What an interleave may take turns with.
+_SOURCES = {"flat_map", "from_generator", "TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset"}
+
 # The classes by which the program wrote it.
 _ASYNCHRONOUS_CLASSES = ("Parallel", "Prefetch", "MapAndBatch", "_DataService", "Snapshot")
+# Kind of what runs the program's Python code: one thread of the process at a time does.
+_PYTHON_KIND = "thread_call"
 # After a batch, these leave it one.
 _KEEP_BATCHES = {"PrefetchDataset", "MapDataset", "ParallelMapDataset", "OptionsDataset", "RepeatDataset", "TakeDataset", "SkipDataset",
                  "CacheDataset", "ShuffleDataset", "ConcatenateDataset", "DatasetV1Adapter"}
@@ -86,6 +92,33 @@ def batch_size_of(dataset):
     return 0
 
 
+def python_names(dataset):
+    """The words of its transformations that call Python (from_generator, or a map with py_function or numpy_function)."""
+    names = {"from_generator"}
+    for each in _walk(dataset):
+        try:
+            called = getattr(each, "_map_func", None) or getattr(each, "_predicate", None)
+            calls = called is not None and b"PyFunc" in called.function.graph.as_graph_def().SerializeToString()
+        except Exception:  # made differently in this version
+            continue
+        if calls:
+            words = _NAMES.get(_plain(type(each).__name__.lstrip("_")), ("", ""))[0]
+            names.update({words, "map_and_batch"} if words == "map" else {words})
+    return names
+
+
+def sources_at_once(dataset):
+    """How many sources its interleave takes turns with; 0 where there is none."""
+    for each in _walk(dataset):
+        try:
+            length = getattr(each, "_cycle_length", None)
+            if length is not None:
+                return max(0, int(length.numpy() if hasattr(length, "numpy") else length))
+        except Exception:  # made differently in this version
+            return 0
+    return 0
+
+
 def pool_of(dataset):
     """Threads that run tf.data's calls: those of a private pool, else as many as there are cores. What the program says by
     set_inter_op_parallelism_threads changes nothing: with 1, 8 or 16, TensorFlow 2.21 ran as many calls at once as without."""
@@ -104,15 +137,20 @@ def _read(iterator):
 class _Stage:
     """What one kind of tf.data's threads does: transformations, upstream first."""
 
-    def __init__(self, name, threads, own_thread=False):
+    def __init__(self, name, threads, own_thread=False, python=(), sources=0):
         self.name, self.threads, self.own_thread = name, threads, own_thread
+        self.python = python  # words of what calls Python
+        self.sources = sources  # that an interleave takes turns with; 0: not known
         self.told = None  # threads
+        self.most = 0  # threads; 0: no limit is known
         self.operators = {}  # name -> [kind, busy ns, elements] that were not told yet
         self.room_ns = 0  # what its threads have lived and were not told to be busy
         self.takes = False  # in the trainer's own thread, what others have made
 
     def add(self, name, busy_ns, elements):
         words, kind = _NAMES.get(name, (name, "transform"))
+        if words in self.python:
+            kind = _PYTHON_KIND
         sums = self.operators.setdefault(words, [kind, 0, 0])
         sums[1] += busy_ns
         sums[2] += elements
@@ -124,9 +162,26 @@ class _Stage:
     def busy_ns(self):
         return sum(sums[1] for sums in self.operators.values())
 
+    def divisible(self):
+        """The words of its transformations of which a setting lets several run at once, the longest work first."""
+        work_ns = {name: sums[1] for name, sums in self.operators.items()}
+        if "interleave" in work_ns:  # its sources are made and read in its calls
+            work_ns["interleave"] += sum(work_ns.pop(name) for name in list(work_ns) if name in _SOURCES)
+        return sorted((name for name in work_ns if name in _DIVISIBLE), key=lambda name: -work_ns[name])
+
+    def find_setting(self):
+        """By what it did so far: which setting is its own, and how many calls it allows at most."""
+        divisible = self.divisible()
+        if self.own_thread:
+            return
+        self.most = 0 if divisible else 1
+        if divisible[:1] == ["interleave"] and self.sources:
+            self.most = max(self.sources, self.threads)
+        if self.name == _PREFETCH and divisible:
+            self.name = OWN_THREAD + " " + divisible[0]  # its thread is that of what it runs
+
     def id(self):
-        most = 0 if self.own_thread or any(name in _DIVISIBLE for name in self.operators) else 1
-        return _account.stage_id(self.name, self.threads, most)
+        return _account.stage_id(self.name, self.threads, self.most)
 
     def register(self):
         stage = self.id()
@@ -196,8 +251,9 @@ class _Ahead:
 class Pipeline:
     """The stages of one iterator's pipeline, in order, and what they did since it was last looked at."""
 
-    def __init__(self, model, pool):
+    def __init__(self, model, pool, python=(), sources=0):
         self.pool = pool  # threads
+        self.python, self.sources = python, sources
         self.before = {}  # node -> (busy ns, elements)
         self.taken_before = 0
         self.by_owner = {}  # (node that divides, whether what comes before it) -> stage
@@ -205,6 +261,8 @@ class Pipeline:
         self.behind = None  # the stage of the trainer's thread while it is not known to be worth one
         self.update(model)
         found = [stage for stage in self.by_owner.values() if stage.operators]
+        for stage in found:
+            stage.find_setting()
         names = {}
         for stage in found:
             names[stage.name] = names.get(stage.name, 0) + 1
@@ -222,7 +280,8 @@ class Pipeline:
     def of(cls, iterator):
         """None where the iterator has no model, or one of another format."""
         try:
-            made = cls(_read(iterator), pool_of(iterator._dataset))
+            dataset = iterator._dataset
+            made = cls(_read(iterator), pool_of(dataset), python_names(dataset), sources_at_once(dataset))
         except Exception:
             return None
         return made if made.stages else None
@@ -241,7 +300,7 @@ class Pipeline:
         def stage_of(key, name, threads, own_thread=False):
             stage = self.by_owner.get(key)
             if stage is None:
-                stage = self.by_owner[key] = _Stage(name, threads, own_thread)
+                stage = self.by_owner[key] = _Stage(name, threads, own_thread, self.python, self.sources)
             stage.threads = threads
             return stage
 
