@@ -353,10 +353,12 @@ std::string LimitLine(const Outside& seen) {
     return fmt::format("{}: {}pid {}", named(first), said ? "" : unit.name + ", ",
                        Pids(seen, unit));
   }
-  std::string text = "undecided: " + named(first);
+  const bool none = first.limit == OutsideLimit::kNone;
+  std::string text =
+      none ? "undecided: nothing that was seen explains its waits" : "undecided: " + named(first);
   constexpr double kWorthSaying = 0.1;
   if (seen.findings.size() > 1 && seen.findings[1].probability >= kWorthSaying) {
-    text += " or " + named(seen.findings[1]);
+    text += (none ? "; next likely is " : " or ") + named(seen.findings[1]);
   }
   return text;
 }
