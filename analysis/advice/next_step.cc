@@ -60,7 +60,11 @@ struct Workers {
 Workers WorkersOf(const RunView& run, const Allocation& plan) {
   Workers workers;
   for (const StageRow& stage : run.stages) {
-    if (stage.name == "workers") workers.now = static_cast<int>(stage.last_parallelism_count);
+    // They may have been ended before the program was.
+    if (stage.name == "workers") {
+      workers.now = static_cast<int>(std::max<int64_t>(stage.last_parallelism_count,
+                                                       std::llround(stage.parallelism_count)));
+    }
   }
   workers.now = std::max(workers.now, 0);
   workers.then = workers.now;

@@ -141,6 +141,7 @@ PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
   ReadCores();
   ReadSpread();
   ReadUneven();
+  ReadPauses();
 }
 
 void PipelineModel::ReadShape() {
@@ -255,6 +256,43 @@ void PipelineModel::ReadUneven() {
       return;
     }
   }
+}
+
+void PipelineModel::ReadPauses() {
+  size_t s = stages_.size();
+  while (s > 0 && stages_[s - 1].on_consumer) --s;
+  if (s == 0 || consumers_ > 1 || !stages_[--s].queue || !(demands_.rate > 0)) return;
+  int64_t starts = 0;
+  for (const OperatorRow& op : run_->operators) {
+    if (op.kind == kStartKind) starts += op.completions_count;
+  }
+  const std::optional<Pauses> pauses = FindPauses(*run_, starts);
+  if (!pauses || 2 * demands_.order_wait_s > pauses->lost_s()) return;
+  double work_s = demands_.consumer_s + OnConsumers(current_, demands_);
+  if (cores_known_) work_s = std::max(work_s, demands_.cpu_s / std::max(1e-3, current_.cores));
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    if (stages_[i].on_consumer) continue;
+    work_s = std::max(work_s, demands_.stage_s[i] / std::max(1, current_.parallelism[i]));
+  }
+  if (1 / demands_.rate - work_s < kPausesExplain * pauses->lost_s()) return;
+  pauses_ = {s, *pauses};
+  stages_[s].cv = std::min(stages_[s].cv, StageModel().cv);  // between its pauses
+}
+
+double PipelineModel::LostToPauses(const Settings& settings, const Demands& demands) const {
+  if (!pauses_) return 0;
+  const int more =
+      settings.queue_capacity[pauses_->stage] - current_.queue_capacity[pauses_->stage];
+  const double step_s = demands.consumer_s + OnConsumers(settings, demands);
+  return pauses_->pauses.share() * std::max(0.0, pauses_->pauses.wait_s - more * step_s);
+}
+
+int PipelineModel::QueueOverPauses() const {
+  if (!pauses_) return 0;
+  constexpr double kMost = 1 << 16;
+  const double step_s = demands_.consumer_s + OnConsumers(current_, demands_);
+  const double more = step_s > 0 ? std::ceil(pauses_->pauses.wait_s / step_s) : kMost;
+  return current_.queue_capacity[pauses_->stage] + static_cast<int>(std::min(kMost, more));
 }
 
 double PipelineModel::OrderShare(size_t stage, const Settings& settings) const {

@@ -22,6 +22,7 @@
 #include "analysis/model/resource_model.h"
 #include "analysis/model/simulate.h"
 #include "analysis/run/cpu_quota.h"
+#include "analysis/run/pauses.h"
 #include "analysis/run/phases.h"
 #include "analysis/run/run_view.h"
 #include "analysis/run/uneven_workers.h"
@@ -223,6 +224,17 @@ class PipelineModel {
     UnevenWorkers workers;
   };
   const std::optional<Uneven>& uneven() const { return uneven_; }
+  // Pauses of those that make batches, and the index of the stage whose queue runs empty in them.
+  struct PausingStage {
+    size_t stage = 0;
+    Pauses pauses;
+  };
+  const std::optional<PausingStage>& pauses() const { return pauses_; }
+  // Seconds a step that they take: a longer queue lasts for longer, if it has filled since the last
+  // one. 0 without pauses.
+  double LostToPauses(const Settings& settings, const Demands& demands) const;
+  // How long that queue must be to last over one of them at the present pace; 0 without pauses.
+  int QueueOverPauses() const;
   // The share of its threads' rate that a stage keeps although its queue is ordered, if all else is
   // fast. Found by simulating the stage alone; results are remembered. 1 for stages that lose
   // nothing.
@@ -263,6 +275,7 @@ class PipelineModel {
   void ReadAhead();
   void ReadOrder();
   void ReadUneven();
+  void ReadPauses();
   void ReadSplit();
   void ChooseSteady();
   std::vector<size_t> CarriersOf(const StageModel& stage) const;
@@ -307,6 +320,7 @@ class PipelineModel {
   Settings current_;
   bool ordered_ = false;
   std::optional<Uneven> uneven_;
+  std::optional<PausingStage> pauses_;
   mutable std::map<std::tuple<size_t, int, int, int>, double> order_shares_;
   // Moves that simulations for OrderShare may still make.
   mutable int64_t order_moves_ = 50'000'000;

@@ -117,9 +117,16 @@ class Description {
     const int now = current_.queue_capacity[s], planned = plan_.settings.queue_capacity[s];
     if (planned == now) return;
     AddChange(".queue", &Settings::queue_capacity, s,
-              planned > now ? fmt::format("costs vary by {:.0f} %; a short queue loses rate",
-                                          100 * model_.stages()[s].cv)
-                            : "shorter queues fit the memory budget");
+              planned > now ? WhyLonger(s) : "shorter queues fit the memory budget");
+  }
+
+  std::string WhyLonger(size_t s) const {
+    if (model_.pauses() && model_.pauses()->stage == s) {
+      return fmt::format("now and then the trainer waits {}; a longer queue lasts over it",
+                         FormatDuration(model_.pauses()->pauses.wait_s * 1e9));
+    }
+    return fmt::format("costs vary by {:.0f} %; a short queue loses rate",
+                       100 * model_.stages()[s].cv);
   }
 
   void AddWindow() {

@@ -121,9 +121,11 @@ int Search::Places(size_t s) const {
   const double ours = capacity(s);
   const double theirs = next ? capacity(*next) : 1 / std::max(demands_.consumer_s, 1e-9);
   const double their_cv = next ? stages[*next].cv : model_.consumer_cv();
-  const int places =
-      SufficientCapacity(std::min(ours, theirs) / std::max(ours, theirs), stages[s].cv, their_cv,
-                         0.01, plan_.queue_capacity[s], kMaxCapacity);
+  int places = SufficientCapacity(std::min(ours, theirs) / std::max(ours, theirs), stages[s].cv,
+                                  their_cv, 0.01, plan_.queue_capacity[s], kMaxCapacity);
+  if (model_.pauses() && model_.pauses()->stage == s) {
+    places = std::max(places, std::min(model_.QueueOverPauses(), kMostOverPauses));
+  }
   const bool waits = model_.ordered() && plan_.parallelism[s] > 1;
   return waits ? std::max(places, kOrderedPlaces * plan_.parallelism[s]) : places;
 }

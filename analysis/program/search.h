@@ -11,6 +11,8 @@ namespace headrace::analysis {
 
 // The longest queue that costs which vary ask for.
 inline constexpr int kMaxCapacity = 32;
+// The same where it is to last over a pause.
+inline constexpr int kMostOverPauses = 128;
 // Places of an ordered queue for each thread that fills it.
 inline constexpr int kOrderedPlaces = 4;
 

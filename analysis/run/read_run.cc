@@ -203,6 +203,11 @@ void ReadSummaries(RunDatabase& database, int64_t id, RunView* view) {
     view->steps.step_p50_ns = row.Integer("step_p50_ns");
     view->steps.step_p99_ns = row.Integer("step_p99_ns");
   });
+  if (database.Has("step_time_histogram")) {
+    database.EachOf("step_time_histogram", id, "step_ns", [&](const ViewRow& row) {
+      view->step_times.push_back({row.Number("step_ns"), row.Number("steps_count")});
+    });
+  }
   database.EachOf("host_summary", id, "metric", [&](const ViewRow& row) {
     view->hosts.push_back({row.Text("metric"), row.Text("unit"), row.Text("source"),
                            row.Real("mean_value"), row.Real("minimum_value"),

@@ -94,6 +94,11 @@ struct StepRow : StepCounters {
   Count step_p50_ns, step_p99_ns;
 };
 
+// Steps of the whole run by their length, wait and computing together.
+struct StepTimeRow {
+  int64_t step_ns = 0, steps_count = 0;
+};
+
 // One stored interval; vectors run parallel to RunView::operators, stages, queues and resources.
 // An entity without a row in the interval has zero counters.
 struct WindowRow {
@@ -265,6 +270,7 @@ struct RunView {
   std::vector<QueueRow> queues;
   std::vector<ResourceRow> resources;
   StepRow steps;
+  std::vector<StepTimeRow> step_times;  // shortest first; empty for a part of a run
   std::vector<WindowRow> windows;  // by start_ns
   std::vector<HostRow> hosts;
   // CPU time in ns, by time; empty where it was not recorded over time
