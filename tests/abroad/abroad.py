@@ -68,7 +68,8 @@ CASES = {
     "flock_items": (r"lock in getitem", r"a lock", None),
     "dict_small": (r"own thread.*(receive|unpickle)", r"one thread|own thread|unpickl", None),
     "queue_sqlite": (r"other thread|reader|producer|one thread|queue", r"other thread|reader|producer|one thread|queue", None),
-    "bursty_stream": (r"prefetch|burst|ahead|buffer|workers.*next", r"prefetch|burst|ahead|buffer|worker.*timer|timer.*worker", None),
+    "bursty_stream": (r"pauses of workers", r"prefetch|burst|ahead|buffer|worker.*timer|timer.*worker",
+                      r"prefetch_factor 2 -> (1[5-9]|[2-9]\d)"),
 }
 
 # Modules beside torch that a program imports.
