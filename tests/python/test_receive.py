@@ -225,6 +225,20 @@ class Hook(ProgramTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("receiver/receive", done.stdout)
 
+    def test_a_package_of_another_version_is_said(self):
+        other = self.folder / "own/headrace"
+        shutil.copytree(SOURCE / "probes/python/headrace", other)
+        done = self.run_plain(path=[str(other.parent)])
+        self.assertEqual((done.returncode, done.stderr), (0, ""), "of the same version")
+        init = other / "__init__.py"
+        init.write_text(init.read_text().replace('__version__ = "', '__version__ = "0.0.'))
+        done = self.run_plain(path=[str(other.parent)])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("has its own headrace package 0.0.", done.stderr)
+        self.assertIn(str(other), done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1)
+        self.assertIn("receiver/receive", done.stdout)
+
     def test_two_hooks_count_once(self):
         other = self.folder / "copy/headrace"
         shutil.copytree(SOURCE / "probes/python/headrace", other)

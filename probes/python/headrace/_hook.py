@@ -77,6 +77,25 @@ def _say(text):
         pass  # no stderr
 
 
+def _version_in(path):
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("__version__"):
+                return line.partition("=")[2].strip(" \n\"'")
+    return "unknown"
+
+
+def _say_other_version(init):
+    """The program's own package is used instead of this one: `init` is its __init__.py."""
+    try:
+        theirs, ours = _version_in(init), _version_in(os.path.join(_folder, "__init__.py"))
+    except (OSError, ValueError):
+        return
+    if theirs != ours:
+        _say("this Python has its own headrace package %s (%s), and this headrace is %s; what it sees of the loader may be "
+             "wrong: install %s there, or uninstall it" % (theirs, os.path.dirname(init), ours, ours))
+
+
 _KNOWN = {
     "torch.utils.data.dataloader": _torch_dataloader,
     "tensorflow.python.data.ops.iterator_ops": _by("_tfdata", "account_for_iterators"),
@@ -131,6 +150,7 @@ class _Finder:
             self.searching.discard(search)
         if name == "headrace":
             if spec is not None and spec.origin is not None:
+                _say_other_version(spec.origin)
                 return spec
             return importlib.util.spec_from_file_location(
                 name, os.path.join(_folder, "__init__.py"), submodule_search_locations=[_folder])
