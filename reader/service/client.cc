@@ -114,8 +114,28 @@ std::optional<Message> Client::Handle(const Message& message) {
     has_ended_ = true;
   } else if (std::holds_alternative<Bye>(message)) {
     may_leave_ = state_ == State::kComplete;
+  } else if (const auto* over = std::get_if<EpochsOver>(&message)) {
+    Handle(*over);
   }
   return std::nullopt;
+}
+
+void Client::Handle(const EpochsOver& over) {
+  if (state_ != State::kActive && state_ != State::kComplete) return;
+  if (over.term != term_ || over.admitted > job_.epochs) return;
+  over_epochs_ = std::max(over_epochs_, over.admitted);
+  const uint64_t closed = std::min(over.kept, kept_epochs_);
+  admitted_->Close(closed);
+  delivered_->Close(closed);
+}
+
+// Of those that are over, all that are delivered here, or none more than before: that is enough, as
+// all come to be.
+uint64_t Client::DeliveredEpochs() const {
+  const uint64_t before = std::max(saved_epochs_, kept_epochs_);
+  if (over_epochs_ <= before) return before;
+  const bool are_all = delivered_->RowsBefore(over_epochs_) == admitted_->RowsBefore(over_epochs_);
+  return are_all ? over_epochs_ : before;
 }
 
 Client::Admission Client::Admit(Term term, std::span<const RowSpan> rows) {
@@ -150,13 +170,17 @@ std::optional<Report> Client::TakeReport() {
   report.admitted = std::exchange(unreported_, {});
   report.delivered_rows = rows_;
   report.delivered_batches = batches_;
+  if (!options_.keeps) kept_epochs_ = DeliveredEpochs();
+  report.kept_epochs = kept_epochs_;
+  report.keeps = options_.keeps;
   report.progress = is_finished_ ? Report::kFinished
                     : has_ended_ ? Report::kHeardEnded
                                  : Report::kReading;
   return report;
 }
 
-Checkpoint Client::Save(std::string consumer_state) const {
+Checkpoint Client::Save(std::string consumer_state) {
+  saved_epochs_ = DeliveredEpochs();
   Checkpoint save = StateOf(*delivered_);
   save.batches = batches_;
   save.rows = delivered_->settled_rows();

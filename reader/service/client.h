@@ -10,8 +10,12 @@
 // admitted are what a dispatcher is told; the rows delivered are what a checkpoint holds.
 //
 // Joining is a cut: from the Join until its Started nothing is admitted, and what comes meanwhile
-// waits where it is. Not thread-safe.
+// waits where it is.
+//
+// Which rows a rank has of an epoch that is over, nobody asks once all ranks have it in their
+// checkpoints: then the ledgers keep only how many (DeliveryLedger::Close). Not thread-safe.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -29,6 +33,7 @@ struct ClientOptions {
   uint32_t rank = 0, ranks = 1;
   uint64_t instance = 0;    // random, not 0
   uint64_t checkpoint = 0;  // as Join::checkpoint
+  bool keeps = false;       // it writes checkpoints
   std::string address = {}, host = {};
 };
 
@@ -81,10 +86,14 @@ class Client {
   const Refused& end() const { return end_; }
 
   // The delivered rows, to go on from. `consumer_state`: the consumer's own, of the same moment.
-  Checkpoint Save(std::string consumer_state) const;
+  Checkpoint Save(std::string consumer_state);
+  // What Save gave last is on a disk, where whoever comes after this process finds it.
+  void Kept() { kept_epochs_ = std::max(kept_epochs_, saved_epochs_); }
 
  private:
   void Start(const Started& started);
+  void Handle(const EpochsOver& over);
+  uint64_t DeliveredEpochs() const;
   Checkpoint StateOf(const DeliveryLedger& ledger) const;
 
   ClientOptions options_;
@@ -96,6 +105,9 @@ class Client {
   std::optional<DeliveryLedger> admitted_, delivered_;
   std::vector<RowSpan> unreported_;
   uint64_t rows_ = 0, batches_ = 0;
+  // Of the generation, each the number of those from the first on: epochs that are over; of them,
+  // those whose rows here are in what Save gave last; and kept.
+  uint64_t over_epochs_ = 0, saved_epochs_ = 0, kept_epochs_ = 0;
   bool has_ended_ = false, may_leave_ = false, is_finished_ = false;
   Refused end_;
 };

@@ -79,6 +79,7 @@ void Dispatcher::On(uint64_t peer, const Join& join, int64_t now_ns, Out* out) {
     case Job::Outcome::kResumes: {
       clients_[peer] = {};
       TellStarted(join.rank, out);
+      over_ = {};  // which it has not heard
       // Rows that it admitted and could not report before its connection ended.
       AdmitSettled(job_.members().at(join.rank).ledger, now_ns);
       job_.ForgetStates();
@@ -106,6 +107,7 @@ void Dispatcher::AdmitSettled(const DeliveryLedger& ledger, int64_t now_ns) {
 void Dispatcher::EndTerm(const std::vector<uint64_t>& again, Out* out) {
   board_.reset();
   is_ended_ = false;
+  over_ = {};
   done_.clear();
   told_.clear();
   dismissed_.clear();
@@ -199,6 +201,26 @@ void Dispatcher::EndIfComplete(Out* out) {
   is_ended_ = true;
   for (const auto& [rank, member] : job_.members())
     if (member.peer != 0) out->push_back({member.peer, Ended{job_.term()}});
+}
+
+// A rank that died comes again from its checkpoint. So others must know which rows are their own
+// until those of an epoch that it had are in it. Ranks of which some only write none come again
+// without rows that others count as over: then nobody forgets any.
+void Dispatcher::TellEpochsOver(Out* out) {
+  if (!board_ || board_->first_epoch() <= over_.kept) return;
+  EpochsOver over = {job_.term(), board_->first_epoch(), board_->first_epoch()};
+  std::set<uint32_t> keeps;
+  for (const auto& [rank, member] : job_.members()) {
+    const auto said = clients_.find(member.peer);
+    const bool has_said = said != clients_.end() && said->second.term == job_.term();
+    over.kept = std::min(over.kept, has_said ? said->second.kept_epochs : 0);
+    if (has_said) keeps.insert(said->second.keeps);
+  }
+  if (keeps.size() > 1) over.kept = 0;
+  if (over.admitted <= over_.admitted && over.kept <= over_.kept) return;
+  over_ = over;
+  for (const auto& [rank, member] : job_.members())
+    if (member.peer != 0) out->push_back({member.peer, over});
 }
 
 // Once all ranks know that all is admitted none needs another any more. Each is told once: it
@@ -372,6 +394,7 @@ std::vector<Addressed> Dispatcher::Tick(int64_t now_ns) {
   Serve(now_ns, &out);
   ServeSlow(now_ns, &out);
   EndDrained(&out);
+  TellEpochsOver(&out);
   return out;
 }
 

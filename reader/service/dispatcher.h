@@ -157,6 +157,7 @@ class Dispatcher {
   void EndIfComplete(Out* out);
   void EndDrained(Out* out);
   void DismissRanks(Out* out);
+  void TellEpochsOver(Out* out);
   void CountTime(int64_t now_ns);
   void Note(std::string kind, const Worker& worker, uint64_t splits, std::string text);
 
@@ -175,6 +176,7 @@ class Dispatcher {
   int64_t term_ns_ = 0;                  // of the term that runs, up to now_ns_
   uint64_t term_left_rows_ = 0;          // when it began
   std::vector<DispatcherEvent> events_;  // not taken yet; the first kMostEvents of them
+  EpochsOver over_;                      // as was last said in this term
   uint32_t failures_ = 0;
   bool is_ended_ = false;  // Ended was said in this term
   bool is_ending_ = false;

@@ -185,6 +185,12 @@ DeliveryLedger Job::Union() const {
           fmt::format("rank {}", rank), "give all ranks the states that were saved together");
     }
   }
+  if (const uint64_t missing = all.missing_rows(); missing > 0)
+    throw Error(ExitCode::kUsage,
+                fmt::format("their states are of different moments: {} rows of the epochs before "
+                            "{} are in none, and some rank knows that these epochs were over",
+                            missing, all.first_epoch()),
+                "the ranks", "give all ranks the states that were saved together");
   return all;
 }
 

@@ -71,8 +71,8 @@ class Job {
   std::vector<uint32_t> Missing() const;
   // The rank of a connection that is a member's.
   std::optional<uint32_t> RankOf(uint64_t peer) const;
-  // What the members have, together. Throws Error kUsage where two have the same row: their states
-  // are of different moments.
+  // What the members have, together. Throws Error kUsage where two have the same row, or none has
+  // one of an epoch that is over: their states are of different moments.
   DeliveryLedger Union() const;
   // Of members that whoever keeps the term's rows has taken over: many ranges of rows, of which
   // only a Join brings the next.

@@ -37,7 +37,7 @@ void FieldsOf(M& m, V& v) {
     v(m.code, m.reason, m.fix);
   } else if constexpr (std::is_same_v<T, Report>) {
     v(m.instance, m.term, m.admitted, m.delivered_rows, m.delivered_batches, m.wait_ns,
-      m.compute_ns, m.progress);
+      m.compute_ns, m.kept_epochs, m.keeps, m.progress);
   } else if constexpr (std::is_same_v<T, Ended>) {
     v(m.term);
   } else if constexpr (std::is_same_v<T, Register>) {
@@ -64,6 +64,8 @@ void FieldsOf(M& m, V& v) {
     v(m.instance, m.number);
   } else if constexpr (std::is_same_v<T, Submit>) {
     v(m.pipeline, m.settings, m.ranks, m.mode);
+  } else if constexpr (std::is_same_v<T, EpochsOver>) {
+    v(m.term, m.admitted, m.kept);
   }
 }
 

@@ -22,7 +22,7 @@
 namespace headrace::reader::service {
 
 constexpr uint32_t kMessageMagic = 0x56535248;  // "HRSV" in memory
-constexpr uint16_t kMessageVersion = 3;
+constexpr uint16_t kMessageVersion = 4;
 constexpr uint64_t kMessageHeaderBytes = 24;
 constexpr uint64_t kMaxMessageBytes = uint64_t{256} << 20;
 
@@ -85,6 +85,10 @@ struct Report {
   std::vector<RowSpan> admitted;
   uint64_t delivered_rows = 0, delivered_batches = 0;  // by this process
   uint64_t wait_ns = 0, compute_ns = 0;
+  // All that it has of the epochs before this one, which are over (EpochsOver), is delivered and in
+  // its checkpoint; where it writes none (keeps = 0), delivered.
+  uint64_t kept_epochs = 0;
+  uint32_t keeps = 0;
   static constexpr uint32_t kReading = 0;
   static constexpr uint32_t kHeardEnded = 1;
   static constexpr uint32_t kFinished = 2;  // and all that was admitted is delivered and kept
@@ -95,6 +99,13 @@ struct Report {
 // them have heard it: a rank that left before could be waited for by another one, in a new term.
 struct Ended {
   Term term = 0;
+};
+
+// Dispatcher -> client: all rows of the epochs before `admitted` are admitted by the ranks. Of
+// those before `kept` every rank has kept its own: nobody needs to remember which these were.
+struct EpochsOver {
+  Term term = 0;
+  uint64_t admitted = 0, kept = 0;
 };
 
 // Worker -> dispatcher.
@@ -189,7 +200,7 @@ struct Submit {
 // The kind on the wire is the place here, from 1.
 using Message = std::variant<Join, Waiting, Started, Again, Superseded, Refused, Report, Ended,
                              Register, Session, Ask, Lease, Cut, Failed, Alive, Drain, Bye, Command,
-                             Answer, Measured, Kept, Submit>;
+                             Answer, Measured, Kept, Submit, EpochsOver>;
 
 // The message on the wire. Throws Error kResources when its body is longer than kMaxMessageBytes.
 std::string Serialize(const Message& message);

@@ -124,6 +124,7 @@ ReceiveJob::State::State(ReceiveJobOptions given, std::unique_ptr<Consumer> take
   client.emplace(ClientOptions{.rank = options.rank,
                                .ranks = options.ranks,
                                .instance = RandomInstance(),
+                               .keeps = !path.empty(),
                                .host = fmt::format("{}, process {}", HostName(), getpid())},
                  std::move(saved));
   progress.fraction = -1;
@@ -488,6 +489,8 @@ void ReceiveJob::State::Save() {
     save = client->Save(consumer->SaveState());
   }
   WriteCheckpoint(options.checkpoint.path, save);
+  std::lock_guard lock(mutex);
+  client->Kept();
 }
 
 ReceiveJob::ReceiveJob(ReceiveJobOptions options, std::unique_ptr<Consumer> consumer)

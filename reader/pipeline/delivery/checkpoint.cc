@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic = "headrace.checkpoint/3\n";
 constexpr std::string_view kMagicBefore = "headrace.checkpoint/2\n";
-static_assert(kMagic.size() == kMagicBefore.size());
+constexpr std::string_view kMagicOfRank = "headrace.checkpoint/4\n";
+static_assert(kMagic.size() == kMagicBefore.size() && kMagic.size() == kMagicOfRank.size());
 constexpr size_t kMagicName = sizeof "headrace.checkpoint/" - 1;  // before the version
 constexpr uint64_t kMaxCheckpointBytes = uint64_t{1} << 32;
 static_assert(std::endian::native == std::endian::little);
@@ -94,14 +95,16 @@ RowSet PartialOfVersion2(Parser* in) {
 
 std::string SerializeCheckpoint(const Checkpoint& checkpoint) {
   Writer out;
-  out.Bytes(kMagic);
+  const DeliveryState& delivered = checkpoint.delivered;
+  out.Bytes(delivered.rows_before ? kMagicOfRank : kMagic);
   const Fingerprint& print = checkpoint.fingerprint;
   for (const uint64_t part : {print.table, print.projection, print.transforms, print.seed})
     out.Number(part);
-  const DeliveryState& delivered = checkpoint.delivered;
-  for (const uint64_t value : {checkpoint.splits, checkpoint.batches, checkpoint.rows,
-                               delivered.first_epoch, uint64_t{delivered.epochs.size()}})
+  for (const uint64_t value :
+       {checkpoint.splits, checkpoint.batches, checkpoint.rows, delivered.first_epoch})
     out.Number(value);
+  if (delivered.rows_before) out.Number(*delivered.rows_before);
+  out.Number(delivered.epochs.size());
   for (const auto& [number, epoch] : delivered.epochs) {
     out.Number(number);
     for (const uint64_t word : epoch.done) out.Number(word);
@@ -118,11 +121,13 @@ std::string SerializeCheckpoint(const Checkpoint& checkpoint) {
 Checkpoint ParseCheckpoint(std::string_view text, const std::string& name) {
   Parser in(text, name);
   const bool is_version_2 = text.starts_with(kMagicBefore);
-  if (text.starts_with(kMagic.substr(0, kMagicName)) && !text.starts_with(kMagic) && !is_version_2)
+  const bool is_of_rank = text.starts_with(kMagicOfRank);
+  if (text.starts_with(kMagic.substr(0, kMagicName)) && !text.starts_with(kMagic) &&
+      !is_version_2 && !is_of_rank)
     throw Error(ExitCode::kBadData, "is a checkpoint of another version of headrace", name,
                 "go on with that version, or without the checkpoint: the run then starts from the "
                 "first row");
-  const std::string_view magic = is_version_2 ? kMagicBefore : kMagic;
+  const std::string_view magic = is_version_2 ? kMagicBefore : is_of_rank ? kMagicOfRank : kMagic;
   if (in.left() < magic.size() + 8 || in.Bytes(magic.size()) != magic)
     in.Fail("it does not begin with headrace.checkpoint/3");
   const std::string_view body = text.substr(0, text.size() - 8);
@@ -137,6 +142,7 @@ Checkpoint ParseCheckpoint(std::string_view text, const std::string& name) {
   for (uint64_t* value :
        {&checkpoint.splits, &checkpoint.batches, &checkpoint.rows, &delivered.first_epoch})
     *value = in.Number();
+  if (is_of_rank) delivered.rows_before = in.Number();
   if (checkpoint.splits > UINT64_MAX - 63) in.Fail("too many splits");
   const uint64_t words = (checkpoint.splits + 63) / 64;
   for (uint64_t left = in.Count(16); left > 0; --left) {

@@ -83,6 +83,13 @@ DeliveryLedger::DeliveryLedger(const DeliveryLedger& like, DeliveryState state)
   const auto require = [](bool holds, const char* what) {
     if (!holds) throw Error(ExitCode::kBadData, what);
   };
+  if (state.rows_before) {
+    require(rows_ > 0 ? *state.rows_before / rows_ <= state.first_epoch : *state.rows_before == 0,
+            "more settled rows of epochs that are over than these have");
+    const uint64_t all = state.first_epoch * rows_;
+    require(*state.rows_before <= all, "settled rows of epochs that are over, of which none is");
+    if (*state.rows_before == all) state.rows_before.reset();
+  }
   for (const auto& [number, epoch] : state.epochs) {
     require(number >= state.first_epoch && number - state.first_epoch < (uint64_t{1} << 32),
             "settled rows of an epoch that was over before");
@@ -164,8 +171,9 @@ void DeliveryLedger::EachSettled(uint64_t from_epoch,
   const auto add = [&](uint64_t epoch, uint64_t split, const RowRange& range) {
     if (range.count > 0) take({epoch, split, range.first, range.count, range.count});
   };
-  for (uint64_t epoch = from_epoch; epoch < state_.first_epoch; ++epoch)
-    for (uint64_t split = 0; split < splits().size(); ++split) add(epoch, split, splits()[split]);
+  if (!state_.rows_before)
+    for (uint64_t epoch = from_epoch; epoch < state_.first_epoch; ++epoch)
+      for (uint64_t split = 0; split < splits().size(); ++split) add(epoch, split, splits()[split]);
   for (const auto& [epoch, state] : state_.epochs) {
     if (epoch < from_epoch) continue;
     for (uint64_t split = 0; split < splits().size(); ++split)
@@ -191,25 +199,41 @@ std::optional<uint64_t> DeliveryLedger::AnySettled(const DeliveryState::Epoch& e
   return std::nullopt;
 }
 
-// Another ledger has all epochs before `until`: there may be many, so none is gone through.
-void DeliveryLedger::TakeWholeEpochs(uint64_t until) {
-  if (state_.first_epoch > 0 && until > 0 && rows_ > 0) {
+std::optional<RowSpan> DeliveryLedger::AnySettledBefore(uint64_t until) const {
+  for (auto it = state_.epochs.begin(); it != state_.epochs.end() && it->first < until; ++it)
+    if (const auto row = AnySettled(it->second)) return RowSpan{it->first, 0, *row, 1, 1};
+  return std::nullopt;
+}
+
+// Of epochs that are over in one of both, which may be many, only numbers of rows are compared.
+void DeliveryLedger::Merge(const DeliveryLedger& other) {
+  const uint64_t until = std::max(first_epoch(), other.first_epoch());
+  const uint64_t ours = RowsBefore(until), theirs = other.RowsBefore(until), all = until * rows_;
+  if (ours > all - theirs) {
+    auto row = AnySettledBefore(until);
+    if (!row) row = other.AnySettledBefore(until);
+    if (row) throw InBoth(row->epoch, row->first);
     const auto first =
         std::ranges::find_if(splits(), [](const RowRange& split) { return split.count > 0; });
     throw InBoth(0, first->first);
   }
-  for (auto it = state_.epochs.begin(); it != state_.epochs.end() && it->first < until;) {
-    if (const auto row = AnySettled(it->second)) throw InBoth(it->first, *row);
-    num_done_.erase(it->first);
-    it = state_.epochs.erase(it);
-  }
-  state_.first_epoch = std::max(state_.first_epoch, until);
-  Finish(state_.first_epoch);
+  Close(until);
+  state_.rows_before = ours + theirs;
+  if (ours + theirs == all) state_.rows_before.reset();
+  Finish(until);
+  for (const auto& [number, epoch] : other.state_.epochs)
+    if (number >= until) MergeEpoch(number, epoch);
 }
 
-void DeliveryLedger::Merge(const DeliveryLedger& other) {
-  TakeWholeEpochs(other.first_epoch());
-  for (const auto& [number, epoch] : other.state_.epochs) MergeEpoch(number, epoch);
+void DeliveryLedger::Close(uint64_t until) {
+  if (until <= state_.first_epoch) return;
+  state_.rows_before = RowsBefore(until);
+  if (*state_.rows_before == until * rows_) state_.rows_before.reset();
+  const auto end = state_.epochs.lower_bound(until);
+  state_.epochs.erase(state_.epochs.begin(), end);
+  num_done_.erase(num_done_.begin(), num_done_.lower_bound(until));
+  state_.first_epoch = until;
+  Finish(until);
 }
 
 // Throws for a row of a split that the epoch has done.
@@ -273,6 +297,7 @@ void DeliveryLedger::Finish(uint64_t epoch) {
        it = state_.epochs.erase(it)) {
     num_done_.erase(it->first);
     ++state_.first_epoch;
+    if (state_.rows_before) *state_.rows_before += rows_;
   }
 }
 
@@ -312,14 +337,20 @@ std::vector<RowSpan> DeliveryLedger::Left(uint64_t epoch, uint64_t split,
   return remaining;
 }
 
-uint64_t DeliveryLedger::settled_rows() const {
-  uint64_t rows = state_.first_epoch * rows_;
-  for (const auto& [number, epoch] : state_.epochs) {
+uint64_t DeliveryLedger::RowsBefore(uint64_t epoch) const {
+  const uint64_t over = std::min(epoch, state_.first_epoch);
+  uint64_t rows = state_.rows_before.value_or(over * rows_);
+  for (const auto& [number, state] : state_.epochs) {
+    if (number >= epoch) break;
     for (uint64_t split = 0; split < splits().size(); ++split)
-      if (Bit(epoch.done, split)) rows += splits()[split].count;
-    rows += epoch.partial.num_rows();
+      if (Bit(state.done, split)) rows += splits()[split].count;
+    rows += state.partial.num_rows();
   }
   return rows;
+}
+
+uint64_t DeliveryLedger::missing_rows() const {
+  return state_.rows_before ? state_.first_epoch * rows_ - *state_.rows_before : 0;
 }
 
 }  // namespace headrace::reader

@@ -17,8 +17,8 @@
 
 namespace headrace::reader {
 
-// A ledger's content, for a file. Epochs before first_epoch are settled. Later epochs that are not
-// in `epochs` have nothing settled.
+// A ledger's content, for a file. Epochs before first_epoch are over: their rows are settled, here
+// or in the ledgers of other ranks. Later epochs that are not in `epochs` have nothing settled.
 struct DeliveryState {
   struct Epoch {
     std::vector<uint64_t> done;  // a bit per split, least significant first
@@ -26,6 +26,9 @@ struct DeliveryState {
     bool operator==(const Epoch&) const = default;
   };
   uint64_t first_epoch = 0;
+  // Rows of the epochs before first_epoch that are settled here; which ones is no longer known.
+  // Nothing: all of them.
+  std::optional<uint64_t> rows_before = std::nullopt;
   std::map<uint64_t, Epoch> epochs;
   bool operator==(const DeliveryState&) const = default;
 };
@@ -51,11 +54,15 @@ class DeliveryLedger {
   // Settles what of `spans` is not settled yet, and returns it. Throws as Unsettled.
   std::vector<RowSpan> Admit(std::span<const RowSpan> spans);
   // Adds what another ledger of the same splits has settled. Throws Error kBadData where both have
-  // settled a row.
+  // settled a row; of epochs that one of them has closed, where both together have too many.
   void Merge(const DeliveryLedger& other);
+  // Epochs before this one are over: all their rows are settled, here or in the ledgers of other
+  // ranks. Only how many are settled here is kept, so that a job without end takes no more memory.
+  // Does nothing for epochs that are over already.
+  void Close(uint64_t until);
 
   // The ranges that are settled, of this epoch and those after it, with rows = count; one after the
-  // other, as all together may be many.
+  // other, as all together may be many. Not of epochs that were closed.
   void EachSettled(uint64_t from_epoch, const std::function<void(const RowSpan&)>& take) const;
   std::vector<RowSpan> Settled(uint64_t from_epoch = 0) const;
 
@@ -63,9 +70,14 @@ class DeliveryLedger {
   // The ranges of a split that are not settled, ascending, with rows = count.
   std::vector<RowSpan> Remaining(uint64_t epoch, uint64_t split) const;
   bool IsWhole(uint64_t epoch, uint64_t split) const;  // none of its rows is settled
-  // All epochs before this one are settled.
+  // All epochs before this one are over.
   uint64_t first_epoch() const { return state_.first_epoch; }
-  uint64_t settled_rows() const;  // of all epochs
+  uint64_t settled_rows() const { return RowsBefore(UINT64_MAX); }  // of all epochs
+  // Settled rows of the epochs before this one, which is not before first_epoch() if epochs were
+  // closed. Time: splits of each that is not over.
+  uint64_t RowsBefore(uint64_t epoch) const;
+  // Rows of epochs that are over that are not settled here.
+  uint64_t missing_rows() const;
   const DeliveryState& state() const { return state_; }
   const std::vector<RowRange>& splits() const { return *splits_; }
 
@@ -75,7 +87,7 @@ class DeliveryLedger {
   DeliveryState::Epoch& EpochOf(uint64_t epoch);
   // A row that is settled of an epoch after first_epoch(), if any is.
   std::optional<uint64_t> AnySettled(const DeliveryState::Epoch& epoch) const;
-  void TakeWholeEpochs(uint64_t until);
+  std::optional<RowSpan> AnySettledBefore(uint64_t until) const;
   void MergeEpoch(uint64_t number, const DeliveryState::Epoch& theirs);
   void CheckApart(uint64_t number, const DeliveryState::Epoch& done, const RowSet& rows) const;
   void Finish(uint64_t epoch);

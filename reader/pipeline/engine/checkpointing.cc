@@ -51,6 +51,11 @@ void Checkpointing::Resume() {
   CheckFingerprint(saved.fingerprint, fingerprint_, options_.path);
   try {
     if (saved.splits != splits_) throw Error(ExitCode::kBadData, "the splits differ in number");
+    if (saved.delivered.rows_before)
+      throw Error(
+          ExitCode::kUsage,
+          "is the checkpoint of one of several ranks: it does not say which rows others had", {},
+          "go on with 'headrace consume', or start without the checkpoint");
     ledger_ = DeliveryLedger(ledger_.splits(), std::move(saved.delivered));
     consumer_->LoadState(saved.consumer_state);
   } catch (const Error& error) {

@@ -169,6 +169,55 @@ TEST(DeliveryLedger, EpochsThatAreWholeAreMergedWithoutALookAtTheirRows) {
   EXPECT_THROW(all.Merge(before), Error);
 }
 
+// Two ranks have ten rows each of every epoch. What one no longer knows in detail fits together
+// with what the other one does, and only with that.
+TEST(DeliveryLedger, EpochsThatAreClosedAreComparedByTheNumberOfTheirRows) {
+  const std::vector<RowRange> splits = {{0, 10}, {10, 10}};
+  DeliveryLedger ours(splits), theirs(splits);
+  for (uint64_t epoch = 0; epoch < 5; ++epoch) {
+    ours.Admit(std::vector<RowSpan>{{epoch, 0, 0, 5, 5}, {epoch, 1, 10, 5, 5}});
+    theirs.Admit(std::vector<RowSpan>{{epoch, 0, 5, 5, 5}, {epoch, 1, 15, 5, 5}});
+  }
+  DeliveryLedger closed = ours;
+  closed.Close(3);
+  closed.Close(2);  // is over already
+  EXPECT_EQ(closed.first_epoch(), 3u);
+  EXPECT_EQ(closed.settled_rows(), 50u);
+  EXPECT_EQ(closed.RowsBefore(4), 40u);
+  EXPECT_EQ(closed.missing_rows(), 30u);
+  EXPECT_EQ(closed.state().epochs.size(), 2u);
+  EXPECT_TRUE(closed.IsDone(2, 0));
+  EXPECT_EQ(closed.Settled(0), ours.Settled(3));
+  for (const auto& [first, second] : {std::pair(&closed, &theirs), std::pair(&theirs, &closed)}) {
+    DeliveryLedger all(splits);
+    all.Merge(*first);
+    all.Merge(*second);
+    EXPECT_EQ(all.missing_rows(), 0u);
+    EXPECT_EQ(all.settled_rows(), 100u);
+    EXPECT_EQ(all.first_epoch(), 5u);
+    EXPECT_EQ(all.state().rows_before, std::nullopt);
+    EXPECT_THROW(all.Merge(closed), Error);
+  }
+  // A state of an earlier moment.
+  DeliveryLedger before(splits), all(splits);
+  before.Admit(std::vector<RowSpan>{{0, 0, 5, 5, 5}, {0, 1, 15, 5, 5}, {1, 0, 5, 5, 5}});
+  all.Merge(closed);
+  all.Merge(before);
+  EXPECT_EQ(all.missing_rows(), 15u);
+  // An epoch that is whole after closed ones is over as well.
+  closed.Admit(std::vector<RowSpan>{{3, 0, 0, 10, 10}, {3, 1, 10, 10, 10}});
+  EXPECT_EQ(closed.first_epoch(), 4u);
+  EXPECT_EQ(closed.missing_rows(), 30u);
+  DeliveryState state;
+  state.first_epoch = 2;
+  for (const uint64_t impossible : {uint64_t{41}, UINT64_MAX}) {
+    state.rows_before = impossible;
+    EXPECT_THROW(DeliveryLedger(splits, state), Error);
+  }
+  state.rows_before = 40;  // all
+  EXPECT_EQ(DeliveryLedger(splits, state).state().rows_before, std::nullopt);
+}
+
 // Of an epoch far behind the first: those before it are no more gone through. One that is there and
 // has nothing is no row of both.
 TEST(DeliveryLedger, ARowOfAnEpochThatAnotherHasWholeIsFoundAtOnce) {

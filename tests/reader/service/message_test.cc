@@ -21,7 +21,7 @@ std::vector<Message> OneOfEach() {
           Again{},
           Superseded{1, "why"},
           Refused{2, "why", "fix"},
-          Report{1, 2, {{3, 4, 5, 6, 7}, {8, 9, 10, 11, 12}}, 13, 14, 15, 16, 1},
+          Report{1, 2, {{3, 4, 5, 6, 7}, {8, 9, 10, 11, 12}}, 13, 14, 15, 16, 17, 1, 1},
           Ended{1},
           Register{1, -2, "host", 3},
           Session{1, "p", "text", "folder", {{"a", "b"}}, print, 5, {"unix:/x", ""}},
@@ -36,7 +36,8 @@ std::vector<Message> OneOfEach() {
           Answer{1, "{}"},
           Measured{1, 2, -3, "bytes"},
           Kept{1, 2},
-          Submit{"p", {{"a", "b"}}, 2, 1}};
+          Submit{"p", {{"a", "b"}}, 2, 1},
+          EpochsOver{1, 2, 3}};
 }
 
 TEST(ServiceMessage, EveryKindSurvivesTheWire) {

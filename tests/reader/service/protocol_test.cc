@@ -21,7 +21,7 @@ uint64_t Runs(uint64_t usual) {
 struct Tally {
   uint64_t runs = 0, faults = 0, steps = 0;
   uint64_t have = 0, stale = 0, waits = 0, voided = 0, superseded = 0, generations = 0,
-           timeouts = 0;
+           timeouts = 0, closed = 0;
   std::map<std::string, uint64_t> failures;
 };
 
@@ -43,6 +43,7 @@ Tally Play(Mutation mutation, uint64_t runs, uint64_t seed, bool ends_at_first) 
     tally.superseded += result.superseded;
     tally.generations += result.generations;
     tally.timeouts += result.timeouts;
+    tally.closed += result.closed;
     if (result.what.empty()) continue;
     if (++tally.failures[result.what] == 1)
       std::printf("run %" PRIu64 " (world seed %" PRIu64 "): %s\n", run, options.seed,
@@ -58,13 +59,14 @@ TEST(ServiceProtocol, EachRowComesOnceWhateverDies) {
   std::printf("%" PRIu64 " runs, %" PRIu64 " faults, %" PRIu64
               " steps; units that a client had %" PRIu64 ", of an older term %" PRIu64
               ", before a Started %" PRIu64 ", of a void lease %" PRIu64
-              "; ranks superseded %" PRIu64 ", generations %" PRIu64 ", left alone %" PRIu64 "\n",
+              "; ranks superseded %" PRIu64 ", generations %" PRIu64 ", left alone %" PRIu64
+              "; states with closed epochs %" PRIu64 "\n",
               tally.runs, tally.faults, tally.steps, tally.have, tally.stale, tally.waits,
-              tally.voided, tally.superseded, tally.generations, tally.timeouts);
+              tally.voided, tally.superseded, tally.generations, tally.timeouts, tally.closed);
   EXPECT_EQ(tally.faults, 14 * tally.runs);
   // What the rules are for did happen.
   for (const uint64_t times :
-       {tally.have, tally.stale, tally.waits, tally.voided, tally.superseded})
+       {tally.have, tally.stale, tally.waits, tally.voided, tally.superseded, tally.closed})
     EXPECT_GT(times, 0u);
   EXPECT_GT(tally.generations, tally.runs);
   EXPECT_LT(tally.timeouts, 1 + tally.runs / 100) << "ranks wait in vain too often";
@@ -80,7 +82,8 @@ TEST(ServiceProtocol, EveryRuleLeftOutIsCaught) {
        {std::pair{Mutation::kAnyTerm, "frames of any term are admitted"},
         {Mutation::kNoBarrier, "a term starts without all ledgers"},
         {Mutation::kNoLedger, "clients do not look into their ledger"},
-        {Mutation::kNewDeal, "a split leased again gets a new deal"}}) {
+        {Mutation::kNewDeal, "a split leased again gets a new deal"},
+        {Mutation::kForgets, "epochs are closed before checkpoints have them"}}) {
     const Tally tally = Play(mutation, 2000, seed, true);
     EXPECT_FALSE(tally.failures.empty()) << name << ", HEADRACE_SEED=" << seed;
     std::printf("%s: caught by run %" PRIu64 "\n", name, tally.runs);

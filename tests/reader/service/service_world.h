@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -29,7 +30,8 @@ enum class Mutation {
   kAnyTerm,    // frames of any term are admitted
   kNoBarrier,  // a term starts without the rows that some rank has
   kNoLedger,   // clients do not look into their ledger
-  kNewDeal     // a split leased again gets a new deal
+  kNewDeal,    // a split leased again gets a new deal
+  kForgets     // epochs are closed before the ranks' checkpoints have them
 };
 
 struct WorldOptions {
@@ -45,7 +47,7 @@ struct WorldResult {
   uint64_t steps = 0;
   int faults = 0;
   // How often what the rules are for happened.
-  uint64_t have = 0, stale = 0, waits = 0, voided = 0, superseded = 0, generations = 0;
+  uint64_t have = 0, stale = 0, waits = 0, voided = 0, superseded = 0, generations = 0, closed = 0;
   // Ranks that waited in vain for one that had left: it ended the job together with a process of
   // the incarnation before, which the launcher had not replaced yet.
   uint64_t timeouts = 0;
@@ -62,13 +64,15 @@ class ServiceWorld {
       row += rows;
     }
     num_ranks_ = 1 + static_cast<uint32_t>(Below(3));
-    epochs_ = 1 + Below(2);
+    epochs_ = 1 + Below(3);
+    saves_apart_ = Below(2) == 0;
     for (uint64_t epoch = 0; epoch < epochs_; ++epoch)
       for (uint64_t r = 0; r < row; ++r) all_.insert({epoch, r});
     faults_ = options_.faults;
     StartDispatcher();
     for (int k = 0; k < 3; ++k) workers_.push_back(NewWorker());
-    checkpoint_.states.resize(num_ranks_);
+    saved_.resize(num_ranks_);
+    history_.resize(num_ranks_);
     for (uint32_t rank = 0; rank < num_ranks_; ++rank) ranks_.push_back(NewRank(rank));
   }
 
@@ -155,19 +159,23 @@ class ServiceWorld {
     process.incarnation = incarnation_;
     process.rank = rank;
     std::vector<Checkpoint> saved;
-    if (checkpoint_.id > 0) saved.push_back(checkpoint_.states[rank]);
+    if (saved_[rank].state) saved.push_back(*saved_[rank].state);
     process.client = std::make_unique<Client>(
-        ClientOptions{rank, num_ranks_, process.id, checkpoint_.id, std::to_string(process.id), ""},
+        ClientOptions{rank, num_ranks_, process.id, moment_,
+                      options_.mutation != Mutation::kForgets, std::to_string(process.id), ""},
         std::move(saved));
     return process;
   }
 
-  // The launcher: all ranks begin again from the checkpoint, one by one in any order. The old
+  // The launcher: all ranks begin again from their checkpoints, one by one in any order. The old
   // processes live on until they are replaced.
   void RestartRanks() {
     ++incarnation_;
-    history_ = checkpoint_.history;
-    seen_ = std::multiset<Row>(history_.begin(), history_.end());
+    seen_.clear();
+    for (uint32_t rank = 0; rank < num_ranks_; ++rank) {
+      history_[rank] = saved_[rank].history;
+      seen_.insert(history_[rank].begin(), history_[rank].end());
+    }
     pending_.clear();
     for (uint32_t rank = 0; rank < num_ranks_; ++rank) pending_.push_back(rank);
     std::shuffle(pending_.begin(), pending_.end(), random_);
@@ -335,7 +343,7 @@ class ServiceWorld {
   void Consume(const RankProcess* process, const RowSpan& rows) {
     if (process->incarnation != incarnation_) return;  // its trainer is history
     for (uint64_t row = rows.first; row < rows.first + rows.count; ++row) {
-      history_.push_back({rows.epoch, row});
+      history_[process->rank].push_back({rows.epoch, row});
       if (seen_.contains({rows.epoch, row})) what_ = "a row twice";
       seen_.insert({rows.epoch, row});
     }
@@ -384,19 +392,28 @@ class ServiceWorld {
     process->link->up.push_back(process->client->Connected());
   }
 
-  void Save() {
+  // That its trainer may go back to.
+  bool HasState(const RankProcess& process) const {
+    const auto state = process.client->state();
+    return !process.is_dead && process.incarnation == incarnation_ &&
+           (state == Client::State::kActive || state == Client::State::kComplete);
+  }
+
+  void SaveOne(RankProcess* process) {
+    if (!HasState(*process)) return;
+    Saved& saved = saved_[process->rank];
+    saved = {process->client->Save(""), history_[process->rank]};
+    counts_.closed += saved.state->delivered.rows_before.has_value();
+    process->client->Kept();
+  }
+
+  void SaveAll() {
     if (!pending_.empty()) return;
-    for (const RankProcess& process : ranks_) {
-      const auto state = process.client->state();
-      if (process.is_dead || process.incarnation != incarnation_ ||
-          (state != Client::State::kActive && state != Client::State::kComplete) ||
-          process.client->generation() != ranks_[0].client->generation())
-        return;
-    }
-    ++checkpoint_.id;
     for (const RankProcess& process : ranks_)
-      checkpoint_.states[process.rank] = process.client->Save("");
-    checkpoint_.history = history_;
+      if (!HasState(process) || process.client->generation() != ranks_[0].client->generation())
+        return;
+    ++moment_;
+    for (RankProcess& process : ranks_) SaveOne(&process);
   }
 
   void Fault() {
@@ -480,7 +497,7 @@ class ServiceWorld {
       case 30:
         return Hello(rank);
       case 31:
-        return Save();
+        return saves_apart_ ? SaveOne(rank) : SaveAll();
       case 32:
         if (Below(8) == 0) Fault();
     }
@@ -492,7 +509,7 @@ class ServiceWorld {
       if (process.is_dead || process.incarnation != incarnation_ || !process.buffer.empty() ||
           !process.client->has_ended())
         return false;
-    return std::set<Row>(history_.begin(), history_.end()) == all_;
+    return std::set<Row>(seen_.begin(), seen_.end()) == all_;
   }
 
   const WorldOptions options_;
@@ -511,13 +528,15 @@ class ServiceWorld {
   std::vector<std::shared_ptr<Link>> links_;
   std::map<std::pair<uint64_t, uint64_t>, std::deque<Frame>> frames_;
   std::map<uint64_t, std::set<uint32_t>> finished_;  // ranks that said so to this dispatcher
-  std::vector<Row> history_;
-  std::multiset<Row> seen_;
-  struct {
-    uint64_t id = 0;
-    std::vector<Checkpoint> states;
+  struct Saved {
+    std::optional<Checkpoint> state;
     std::vector<Row> history;
-  } checkpoint_;
+  };
+  std::vector<std::vector<Row>> history_;  // of ranks: what their trainers had
+  std::multiset<Row> seen_;                // of all
+  std::vector<Saved> saved_;               // of ranks
+  bool saves_apart_ = false;               // each rank at moments of its own
+  uint64_t moment_ = 0;                    // of what all saved together
   std::string what_;
   WorldResult counts_;
 };

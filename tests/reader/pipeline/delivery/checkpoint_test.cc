@@ -108,5 +108,20 @@ TEST(Checkpoint, TheVersionBeforeIsReadAndWrittenAnew) {
     EXPECT_THROW(ParseCheckpoint(ranges, "c"), Error);
 }
 
+// Of a rank, of which epochs are over that others had a part of.
+TEST(Checkpoint, HowManyRowsOfEpochsThatAreOverIsKeptWhereTheyAreNotAll) {
+  Checkpoint saved;
+  saved.splits = 2;
+  saved.delivered.first_epoch = 7;
+  const std::string whole = SerializeCheckpoint(saved);
+  EXPECT_TRUE(whole.starts_with("headrace.checkpoint/3\n"));
+  EXPECT_EQ(ParseCheckpoint(whole, "c").delivered.rows_before, std::nullopt);
+  saved.delivered.rows_before = 12;
+  const std::string part = SerializeCheckpoint(saved);
+  EXPECT_TRUE(part.starts_with("headrace.checkpoint/4\n"));
+  EXPECT_EQ(ParseCheckpoint(part, "c").delivered, saved.delivered);
+  EXPECT_EQ(part.size(), whole.size() + 8);
+}
+
 }  // namespace
 }  // namespace headrace::reader
