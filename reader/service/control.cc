@@ -23,12 +23,12 @@ constexpr size_t kReadBytes = 64 << 10;
 constexpr size_t kTurnBytes = 1 << 20;
 constexpr size_t kTurnMessages = 16;
 constexpr int kTurnPeers = 256;
-constexpr size_t kMostKeptRead = 4 << 10;        // bytes of memory, of a connection at rest
-constexpr uint64_t kLongBytes = 64 << 10;        // of a message that is not whole: it is a long one
-constexpr size_t kMostKeptSent = 1 << 20;        // bytes that are sent, before others that are not
+constexpr size_t kMostKept = 4 << 10;      // bytes of memory each way, of a connection at rest
+constexpr uint64_t kLongBytes = 64 << 10;  // of a message that is not whole: it is a long one
+constexpr size_t kMostSent = 1 << 20;      // bytes that are sent, before others that are not
 constexpr int64_t kAcceptAgainNs = 100'000'000;  // after descriptors ran out
 // A peer that does not read so much is not heard: it could ask for ever.
-constexpr uint64_t kMostUnheard = 1 << 20;
+constexpr uint64_t kMostUnheard = 1 << 20, kMostUnheardInNeed = 64 << 10;
 // A peer that does not read so much is disconnected: it comes again and is told anew.
 constexpr uint64_t kMostUnsent = uint64_t{512} << 20;
 
@@ -56,10 +56,10 @@ void ControlConnection::Flush() {
     sent_ += static_cast<size_t>(sent);
   }
   // A peer that takes a little at a time may never have all. What is left is moved: seldom.
-  if (sent_ < out_.size() && sent_ < std::max(kMostKeptSent, out_.size() / 2)) return;
+  if (sent_ < out_.size() && sent_ < std::max(kMostSent, out_.size() / 2)) return;
   out_.erase(0, sent_);
   sent_ = 0;
-  if (out_.empty() && out_.capacity() > kMostKeptSent) std::string().swap(out_);
+  if (out_.empty() && out_.capacity() > kMostKept) std::string().swap(out_);
 }
 
 // What is there, as far as a turn goes.
@@ -97,7 +97,7 @@ std::vector<Message> ControlConnection::Parse() {
     at += bytes;
   }
   in_.erase(in_.begin(), in_.begin() + static_cast<ptrdiff_t>(at));
-  if (in_.empty() && in_.capacity() > kMostKeptRead)
+  if (in_.empty() && in_.capacity() > kMostKept)
     std::vector<uint8_t>().swap(in_);  // what one long message took
   has_spoken_ |= !messages.empty();
   return messages;
@@ -164,12 +164,16 @@ std::optional<uint64_t> ControlServer::Add(Channel channel, std::vector<Event>* 
   return last_peer_;
 }
 
+bool ControlServer::IsHeard(const ControlConnection& connection) const {
+  const bool is_in_need = unsent_bytes_ > most_.unsent_bytes / 2;
+  return connection.unsent_bytes() <= (is_in_need ? kMostUnheardInNeed : kMostUnheard);
+}
+
 // Its end is always seen.
 void ControlServer::Poll(uint64_t id, Peer* peer) {
-  const uint64_t unsent = peer->connection->unsent_bytes();
   epoll_event event = {};
-  if (unsent <= kMostUnheard) event.events |= EPOLLIN;
-  if (unsent > 0) event.events |= EPOLLOUT;
+  if (IsHeard(*peer->connection)) event.events |= EPOLLIN;
+  if (peer->connection->unsent_bytes() > 0) event.events |= EPOLLOUT;
   event.data.u64 = id;
   if (event.events == peer->polled) return;
   const int how = peer->polled == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
@@ -191,19 +195,22 @@ ControlServer::Event ControlServer::Hear(uint64_t id, bool has_hung_up) {
     event.why = peer.why;
     event.is_gone = true;
   } else {
+    unsent_bytes_ -= connection.unsent_memory();
     connection.Flush();
-    if (connection.unsent_bytes() > kMostUnheard) {
-      event.is_gone = has_hung_up || connection.unsent_bytes() > kMostUnsent;
-    } else {
+    unsent_bytes_ += connection.unsent_memory();
+    if (IsHeard(connection)) {
       Listen(&peer, &event);
+    } else {
+      event.is_gone = has_hung_up || connection.unsent_bytes() > kMostUnsent;
     }
   }
   if (event.is_gone) {
     unread_bytes_ -= connection.unread_bytes();
+    unsent_bytes_ -= connection.unsent_memory();
     peers_.erase(id);
     return event;
   }
-  if (connection.has_more() && connection.unsent_bytes() <= kMostUnheard) unheard_.push_back(id);
+  if (connection.has_more() && IsHeard(connection)) unheard_.push_back(id);
   Poll(id, &peer);
   return event;
 }
@@ -211,6 +218,7 @@ ControlServer::Event ControlServer::Hear(uint64_t id, bool has_hung_up) {
 void ControlServer::Listen(Peer* peer, Event* event) {
   ControlConnection& connection = *peer->connection;
   unread_bytes_ -= connection.unread_bytes();
+  unsent_bytes_ -= connection.unsent_memory();
   try {
     event->messages = connection.Receive(0);
     event->is_gone = connection.is_closed();
@@ -221,10 +229,33 @@ void ControlServer::Listen(Peer* peer, Event* event) {
     connection.Send(Refused{static_cast<uint32_t>(error.code()), error.fact(), error.fix()});
   }
   unread_bytes_ += connection.unread_bytes();
+  unsent_bytes_ += connection.unsent_memory();
 }
 
 // It is not refused: that would end a rank, which may come again.
+void ControlServer::Disconnect(std::map<uint64_t, Peer>::iterator peer, std::string why,
+                               std::vector<Event>* events) {
+  Event& event = events->emplace_back();
+  event.peer = peer->first;
+  event.why = std::move(why);
+  event.is_gone = true;
+  unread_bytes_ -= peer->second.connection->unread_bytes();
+  unsent_bytes_ -= peer->second.connection->unsent_memory();
+  peers_.erase(peer);
+}
+
 void ControlServer::Shed(std::vector<Event>* events) {
+  while (unsent_bytes_ > most_.unsent_bytes) {
+    const auto most = std::max_element(peers_.begin(), peers_.end(), [](auto& a, auto& b) {
+      return a.second.connection->unsent_memory() < b.second.connection->unsent_memory();
+    });
+    Disconnect(
+        most,
+        fmt::format("it does not read: {} MiB wait for it and {} MiB for all, as much as may "
+                    "be; it may come again",
+                    most->second.connection->unsent_bytes() >> 20, unsent_bytes_ >> 20),
+        events);
+  }
   while (unread_bytes_ > most_.unread_bytes) {
     auto chosen = peers_.begin();
     for (auto one = peers_.begin(); one != peers_.end(); ++one) {
@@ -232,12 +263,7 @@ void ControlServer::Shed(std::vector<Event>* events) {
       if (bytes >= std::min<uint64_t>(kLongBytes, chosen->second.connection->unread_bytes()))
         chosen = one;
     }
-    Event& event = events->emplace_back();
-    event.peer = chosen->first;
-    event.why = "too many long messages come at the same time; it may come again";
-    event.is_gone = true;
-    unread_bytes_ -= chosen->second.connection->unread_bytes();
-    peers_.erase(chosen);
+    Disconnect(chosen, "too many long messages come at the same time; it may come again", events);
   }
 }
 
@@ -246,7 +272,9 @@ std::vector<ControlServer::Event> ControlServer::Wait(int timeout_ms) {
                                 {polled_, POLLIN, 0}};
   if (guarded_) guarded_->AddPolled(&polled);
   std::vector<Event> events;
-  if (poll(polled.data(), polled.size(), unheard_.empty() ? timeout_ms : 0) < 0) return events;
+  Shed(&events);  // of what was sent since the last turn
+  const bool waits = unheard_.empty() && events.empty();
+  if (poll(polled.data(), polled.size(), waits ? timeout_ms : 0) < 0) return events;
   std::map<uint64_t, bool> due;  // peers; whether they have hung up
   for (const uint64_t id : std::exchange(unheard_, {})) due[id] = false;
   std::array<epoll_event, kTurnPeers> ready;
@@ -274,9 +302,11 @@ void ControlServer::Send(uint64_t peer, const Message& message) {
   const auto found = peers_.find(peer);
   if (found == peers_.end()) return;
   ControlConnection& connection = *found->second.connection;
+  unsent_bytes_ -= connection.unsent_memory();
   connection.Send(message);
+  unsent_bytes_ += connection.unsent_memory();
   // What it had said when it read nothing no poll shows.
-  if (connection.has_more() && connection.unsent_bytes() <= kMostUnheard) unheard_.push_back(peer);
+  if (connection.has_more() && IsHeard(connection)) unheard_.push_back(peer);
   Poll(peer, &found->second);
 }
 

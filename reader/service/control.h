@@ -5,7 +5,7 @@
 //
 // What a turn reads of one connection is bounded, in bytes and in messages, and so is what is kept
 // for it: whoever says more than others, or asks and does not read, holds nobody up. So are the
-// connections, and what all of them have begun to say and not ended.
+// connections, what all of them have begun to say and not ended, and what waits for all of them.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -48,6 +48,7 @@ class ControlConnection {
   uint64_t unread_bytes() const { return in_.empty() ? 0 : in_.capacity(); }
   // It takes nothing, and this many bytes wait for it.
   uint64_t unsent_bytes() const { return out_.size() - sent_; }
+  uint64_t unsent_memory() const { return out_.empty() ? 0 : out_.capacity(); }
   int fd() const { return channel_.fd(); }
 
  private:
@@ -72,6 +73,8 @@ struct ControlLimits {
   size_t peers = kMostControlConnections;
   // Of messages that have not come whole, of all peers together: four of the longest.
   uint64_t unread_bytes = 4 * kMaxMessageBytes;
+  // Of what waits for all peers together. From half of it on those who do not read are heard less.
+  uint64_t unsent_bytes = 4 * kMaxMessageBytes;
 };
 
 // One thread.
@@ -97,9 +100,10 @@ class ControlServer {
     bool is_gone = false;  // after these
   };
   // While there are no descriptors left nobody new is let in, for a moment each time. A peer that
-  // does not read what it is sent is not heard until it does. Where long messages are begun that
-  // there is no memory for, the last that came of those who say one is disconnected: it comes
-  // again. So the first is always heard to its end, and who says little is no part of it.
+  // does not read what it is sent is not heard until it does; where there is no memory for what
+  // waits, the one for whom most does is disconnected, and may come again. Where long messages are
+  // begun that there is no memory for, the last that came of those who say one is disconnected: it
+  // comes again. So the first is always heard to its end, and who says little is no part of it.
   std::vector<Event> Wait(int timeout_ms);
   // Nothing when it is gone. Throws as Serialize.
   void Send(uint64_t peer, const Message& message);
@@ -116,12 +120,15 @@ class ControlServer {
   Event Hear(uint64_t id, bool has_hung_up);
   void Listen(Peer* peer, Event* event);
   void Shed(std::vector<Event>* events);
+  void Disconnect(std::map<uint64_t, Peer>::iterator peer, std::string why,
+                  std::vector<Event>* events);
+  bool IsHeard(const ControlConnection& connection) const;
   void Poll(uint64_t id, Peer* peer);
 
   BoundSocket socket_;
   const ControlLimits most_;
-  uint64_t unread_bytes_ = 0;  // of all peers
-  int polled_ = -1;            // the peers' connections, by epoll
+  uint64_t unread_bytes_ = 0, unsent_bytes_ = 0;  // memory, of all peers
+  int polled_ = -1;                               // the peers' connections, by epoll
   std::unique_ptr<GuardedListener> guarded_;
   std::map<uint64_t, Peer> peers_;
   std::vector<uint64_t> unheard_;  // peers that have said more than a turn hears; some twice

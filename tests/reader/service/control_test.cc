@@ -345,6 +345,44 @@ TEST_F(ServiceControl, WhoeverSaysLittleIsHeardAlsoWhereOthersHaveBegunToSayMuch
   }
 }
 
+// Each of them asks more than it reads; none alone is too much.
+TEST_F(ServiceControl, WhatWaitsForAllTakesBoundedMemoryAndWhoeverReadsIsServed) {
+  constexpr uint64_t kMost = 8 << 20;
+  constexpr size_t kAnswerBytes = 10'000, kAsking = 60, kQuestions = 200;
+  ControlServer server(path(), {.unsent_bytes = kMost});
+  size_t gone = 0, answered = 0, asked = 0;
+  const auto serve = [&] {
+    for (const auto& event : server.Wait(0)) {
+      gone += event.is_gone;
+      EXPECT_EQ(event.why.find("it does not read") != std::string::npos, event.is_gone);
+      for (size_t i = 0; i < event.messages.size(); ++i, ++answered)
+        server.Send(event.peer, Answer{0, std::string(kAnswerBytes, 'a')});
+    }
+  };
+  std::vector<std::unique_ptr<ControlConnection>> peers;
+  for (size_t i = 0; i < kAsking; ++i) {
+    peers.push_back(ControlConnection::Connect(path()));
+    serve();
+    for (size_t q = 0; q < kQuestions; ++q) peers[i]->Send(Command{"status", ""});
+    asked += kQuestions;
+    for (int turn = 0; turn < 20; ++turn) serve();
+  }
+  EXPECT_GE(gone, 1u);
+  EXPECT_LT(gone, kAsking / 2);  // the others wait, as they are heard less
+  EXPECT_LT(answered, asked / 2);
+  auto reading = ControlConnection::Connect(path());
+  for (int question = 0; question < 20; ++question) {
+    reading->Send(Command{"status", ""});
+    const int64_t deadline = MonotonicNs() + 120'000'000'000;
+    size_t answers = 0;
+    while (answers == 0 && MonotonicNs() < deadline) {
+      serve();
+      answers = reading->Receive(0).size();
+    }
+    ASSERT_EQ(answers, 1u);
+  }
+}
+
 // Who cannot be let in keeps the listening socket readable.
 TEST_F(ServiceControl, WaitsWhileThereAreNoDescriptorsAndThenGoesOn) {
   ControlServer server(path());
