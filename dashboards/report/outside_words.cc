@@ -133,6 +133,23 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
   return "nothing that was seen";
 }
 
+// What the one thread of a program that has no other ones to feed it waits for; empty where it
+// mostly computes, or where others feed it.
+std::string WaitsAlone(const Outside& seen) {
+  if (HasProducers(seen) || seen.culprit != 0) return "";
+  const analysis::UnitShares& shares = seen.units[0].shares;
+  switch (seen.findings[0].limit) {
+    case OutsideLimit::kSleep:
+      return fmt::format("it sleeps {} of its time", Share(shares.sleep));
+    case OutsideLimit::kStorage:
+      return fmt::format("it waits for storage {} of its time", Share(shares.storage));
+    case OutsideLimit::kNetwork:
+      return fmt::format("it waits for the network {} of its time", Share(shares.network));
+    default:
+      return "";
+  }
+}
+
 // What reads look like, if that was measured: "reads of 4.00 KiB take 95 us each".
 std::string ReadSizes(const RunView& run) {
   double requests = 0, bytes = 0, latency = 0;
@@ -153,7 +170,9 @@ std::string AdviceAlone(const Outside& seen) {
   constexpr double kLeastFree = 0.2;  // cores
   double most = 2;                    // with one beside it
   if (seen.accelerators) most = std::min(most, seen.accelerators->MostGain().value_or(most));
-  if (most < 1 + analysis::kWorthwhileGain || seen.cores_free.value_or(1) < kLeastFree) return "";
+  const bool computes = WaitsAlone(seen).empty();
+  if (most < 1 + analysis::kWorthwhileGain) return "";
+  if (computes && seen.cores_free.value_or(1) < kLeastFree) return "";
   const bool is_python = seen.kinds[seen.units[0].kind].name.starts_with("python");
   const char* ahead = seen.flavour == OutsideFlavour::kTorch
                           ? "num_workers 0 -> 1 or more, so that loading runs beside the step"
@@ -162,7 +181,7 @@ std::string AdviceAlone(const Outside& seen) {
   return fmt::format("if it loads data: {}; one brings at most {:.2g} times the rate", ahead, most);
 }
 
-std::string Advice(const RunView& run, const Outside& seen) {
+std::string AdviceOf(const RunView& run, const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
   const bool torch = seen.flavour == OutsideFlavour::kTorch;
   const std::string cheaper =
@@ -246,6 +265,13 @@ std::string Advice(const RunView& run, const Outside& seen) {
       break;
   }
   return "";
+}
+
+std::string Advice(const RunView& run, const Outside& seen) {
+  const std::string advice = AdviceOf(run, seen);
+  const std::string ahead = WaitsAlone(seen).empty() ? "" : AdviceAlone(seen);
+  return ahead.empty() ? advice
+                       : fmt::format("{}, more let such waits overlap; or {}", ahead, advice);
 }
 
 std::string Basis(const Outside& seen) {
@@ -344,6 +370,9 @@ std::string LimitLine(const Outside& seen) {
     return fmt::format("{} (probability {})", LimitWord(seen, finding.limit),
                        ProbabilityText(finding.probability));
   };
+  if (const std::string waits = WaitsAlone(seen); !waits.empty()) {
+    return fmt::format("{} ({}): {}", LimitWord(seen, OutsideLimit::kAlone), unit.name, waits);
+  }
   if (first.limit == OutsideLimit::kAlone || seen.units.size() == 1) {
     return fmt::format("{} ({})", LimitWord(seen, first.limit), unit.name);
   }
@@ -447,7 +476,9 @@ void AddOutsideFacts(const RunView& run, const Outside& seen, Section* section) 
       {"limit.probability",
        Quantity::Of(first.probability, headrace::Unit::kRatio, Source::kEstimate)}};
   const std::string advice =
-      seen.decided || first.limit == OutsideLimit::kAlone ? Advice(run, seen) : "";
+      seen.decided || first.limit == OutsideLimit::kAlone || !WaitsAlone(seen).empty()
+          ? Advice(run, seen)
+          : "";
   if (!advice.empty()) section->facts.push_back({"advice", advice});
   if (seen.decided) {
     if (const auto gain = MostGain(seen)) {
@@ -485,10 +516,12 @@ void AddOutsidePage(const RunView& run, const Outside& seen, FirstPage* page) {
                                                  ConsumerWord(seen), *gain)});
     }
   } else {
-    const std::string alone =
-        seen.findings[0].limit == OutsideLimit::kAlone ? AdviceAlone(seen) : "";
+    const bool waits = !WaitsAlone(seen).empty();
+    const std::string alone = waits                                            ? Advice(run, seen)
+                              : seen.findings[0].limit == OutsideLimit::kAlone ? AdviceAlone(seen)
+                                                                               : "";
     if (!alone.empty()) page->lines.push_back({"fix", alone});
-    page->lines.push_back({"check", seen.measure});
+    if (!waits) page->lines.push_back({"check", seen.measure});
   }
   page->lines.push_back({"basis", "seen from outside: " + Basis(seen)});
   if (const std::string unknown = Unknown(seen); !unknown.empty()) {
