@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -30,23 +31,64 @@ std::string DidYouMean(const std::string& name, const std::vector<std::string>& 
   return nearest.empty() ? "" : fmt::format(". Did you mean '{}'?", nearest);
 }
 
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Of an option that is another subcommand's: whose; and that the one that was named takes it as a
+// word, if it does.
+std::string WhoseOption(const CommandLine& line, const std::string& name) {
+  std::vector<std::string> owners;
+  for (const CommandDescription& one : line.Describe().subcommands)
+    for (const OptionDescription& option : one.options)
+      if (Contains(option.names, name)) owners.push_back(one.name);
+  std::string word = name.substr(2), text = fmt::format("of {}", fmt::join(owners, ", "));
+  for (char& c : word) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (const CommandLine* used : line.UsedSubcommands()) {
+    const CommandDescription one = used->Describe();
+    for (const OptionDescription& option : one.options)
+      if (Contains(option.names, word))
+        return fmt::format("{}; here it is a word: '{} {}'", text, one.name, word);
+  }
+  return text;
+}
+
+// The first option that is none here; empty: all are some.
+std::string ExplainOption(const CommandLine& line, const std::vector<std::string>& words) {
+  std::vector<std::string> names = line.LongNames(), all = names;
+  for (const CommandLine* one : line.UsedSubcommands())
+    for (const std::string& name : one->LongNames()) names.push_back(name);
+  for (const CommandDescription& one : line.Describe().subcommands)
+    for (const OptionDescription& option : one.options)
+      all.insert(all.end(), option.names.begin(), option.names.end());
+  for (const std::string& one : words) {
+    if (one == "--") break;  // what follows is a program's
+    if (one.rfind("--", 0) != 0) continue;
+    const std::string name = one.substr(0, one.find('='));
+    if (Contains(names, name)) continue;
+    if (Contains(all, name))
+      return fmt::format("'{}' is an option {}", name, WhoseOption(line, name));
+    const std::string nearest = NearestName(name, all);
+    if (nearest.empty() || Contains(names, nearest))
+      return fmt::format("unknown option '{}'{}", Printable(name), DidYouMean(name, names));
+    return fmt::format("unknown option '{}'. Did you mean '{}'? It is an option {}",
+                       Printable(name), nearest, WhoseOption(line, nearest));
+  }
+  return "";
+}
+
 // Words that nothing takes: a subcommand that is none, an option that is none, a word too many.
 std::string ExplainExtras(const CommandLine& line, const std::vector<std::string>& words) {
   const std::vector<std::string> extras = line.Remaining();
   const auto word = std::find_if(extras.begin(), extras.end(),
                                  [](const std::string& one) { return !one.starts_with('-'); });
   // An option that is none first: the word behind it may have been meant as its value.
-  std::vector<std::string> names = line.LongNames();
-  for (const CommandLine* one : line.UsedSubcommands())
-    for (const std::string& name : one->LongNames()) names.push_back(name);
-  for (const std::string& one : words) {
-    if (one.rfind("--", 0) != 0) continue;
-    const std::string name = one.substr(0, one.find('='));
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      return fmt::format("unknown option '{}'{}", Printable(name), DidYouMean(name, names));
-  }
-  if (word == extras.end()) return "";
+  if (const std::string text = ExplainOption(line, words); !text.empty()) return text;
   const std::vector<std::string> subcommands = line.SubcommandNames();
+  if (word == extras.end())
+    return subcommands.empty() || line.HasUsedSubcommand()
+               ? ""
+               : fmt::format("say which: {}", fmt::join(subcommands, ", "));
   if (!subcommands.empty() && !line.HasUsedSubcommand())
     return fmt::format("unknown subcommand '{}', it has {}{}", Printable(*word, 80),
                        fmt::join(subcommands, ", "), DidYouMean(*word, subcommands));
@@ -58,6 +100,11 @@ std::string Explain(const CommandLine& line, const CLI::Error& error,
                     const std::vector<std::string>& words) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
     const std::string text = ExplainExtras(line, words);
+    if (!text.empty()) return text;
+  }
+  // The word that is missing may be an unknown option's value.
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    const std::string text = ExplainOption(line, words);
     if (!text.empty()) return text;
   }
   std::string text = error.what();

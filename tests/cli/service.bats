@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # The preprocessing service on one machine: service up, dispatcher, worker, status, drain, end; and consume service:JOB.
 
+bats_require_minimum_version 1.5.0
 load service_helpers
 
 setup_file() {
@@ -344,6 +345,41 @@ state_is() { [ "$(service_status | jq -r .state)" = "$1" ]; }
   [ "$(grep -c "as many producers as it takes" "$DIR/up.err")" = 2 ]
 }
 
+# One message of version 3, which says Bye, by hand: magic, version, kind, bytes, zero, checksum.
+@test "a process of another version is named with both versions and what to do, by either side" {
+  start dispatcher service dispatcher t/pipeline.toml --job "$JOB"
+  until_true '[ -S "$JOB/dispatcher" ]'
+  cat > "$DIR/older.py" << 'END'
+import socket, struct, sys
+older = struct.pack("<4sHHIIQ", b"HRSV", 3, 17, 0, 0, 0)
+s = socket.socket(socket.AF_UNIX)
+if sys.argv[1] == "call":
+    s.connect(sys.argv[2])
+    s.sendall(older)
+    s.recv(65536)
+else:
+    s.bind(sys.argv[2])
+    s.listen()
+    while True:
+        one = s.accept()[0]
+        one.recv(65536)
+        one.sendall(older)
+END
+  python3 "$DIR/older.py" call "$JOB/dispatcher"
+  local both="has version 3 of the service, this headrace knows [0-9]*; use the same headrace on both sides"
+  until_true 'grep -q "disconnected a process: the message $both" "$DIR/dispatcher.err"'
+  "$HEADRACE" service end "$JOB"
+  mkdir -m 700 "$DIR/older"
+  python3 "$DIR/older.py" listen "$DIR/older/dispatcher" 3>&- &
+  STARTED="$STARTED $!"
+  until_true '[ -S "$DIR/older/dispatcher" ]'
+  for words in "service worker $DIR/older" "service status $DIR/older" "consume service:$DIR/older --rank 0/1"; do
+    run --separate-stderr "$HEADRACE" $words
+    [ "$status" -eq 5 ]
+    [ "$(grep -c "the message $both" <<< "$stderr")" = 1 ]
+  done
+}
+
 @test "words that are none are named in one line" {
   one_line() { # WHAT WORDS...
     local what=$1
@@ -356,6 +392,12 @@ state_is() { [ "$(service_status | jq -r .state)" = "$1" ]; }
   one_line "unknown subcommand 'statsu', it has up, dispatcher, submit, worker, status, drain, end. Did you mean 'status'?" service statsu train --json
   one_line "unknown option '--jbo'. Did you mean '--job'?" service --jbo x y
   one_line "unknown option '--jsno'. Did you mean '--json'?" service status train --jsno
+  local whose="option of up, dispatcher, submit; here it is a word: 'status JOB'"
+  one_line "unknown option '--jbo'. Did you mean '--job'? It is an $whose" service --jbo x status
+  one_line "'--job' is an $whose" service status --job x
+  one_line "'--job' is an $whose" service --job x status
+  one_line "'--ranks' is an option of up, dispatcher, submit" service status train --ranks 2
+  one_line "say which: up, dispatcher, submit, worker, status, drain, end" service --json
   one_line "'extra' is one word too many" service status train extra
   one_line "foo: is not an address for taking batches; write service:JOB for a rank of a job, or unix:PATH, shm:PATH or tls:HOST:PORT to listen there" consume foo
   one_line "Did you mean 'service:train'?" consume servce:train
