@@ -7,6 +7,34 @@
 #include "base/mix_bits.h"
 
 namespace headrace::reader::service {
+namespace {
+
+// Removes these rows from ascending ranges; returns how many were there.
+uint64_t TakeRows(const RowSpan& rows, std::vector<RowRange>* left) {
+  const uint64_t end = rows.first + rows.count;
+  auto at = std::partition_point(left->begin(), left->end(),
+                                 [&](const RowRange& range) { return range.end() <= rows.first; });
+  uint64_t taken = 0;
+  while (at != left->end() && at->first < end) {
+    const uint64_t low = std::max(at->first, rows.first), high = std::min(at->end(), end);
+    const RowRange behind = {high, at->end() - high};
+    taken += high - low;
+    at->count = low - at->first;
+    if (at->count > 0 && behind.count > 0) {
+      left->insert(at + 1, behind);
+      break;
+    }
+    if (at->count == 0 && behind.count == 0) {
+      at = left->erase(at);
+      continue;
+    }
+    if (at->count == 0) *at = behind;
+    ++at;
+  }
+  return taken;
+}
+
+}  // namespace
 
 SplitBoard::SplitBoard(BoardOptions options, DeliveryLedger settled, Term term,
                        std::vector<uint64_t> rows_of_ranks)
@@ -108,13 +136,13 @@ std::optional<SplitBoard::Key> SplitBoard::NextSlow(uint64_t worker, int64_t now
 
 // The last unit of a split is short, and not all ranks get as many units of it: the rank to begin
 // with is the one that leaves the rows of all ranks most alike.
-uint32_t SplitBoard::FirstForEvenRows(const Key& key) {
+uint32_t SplitBoard::FirstForEvenRows(const Key& key, const std::vector<RowRange>& left) {
   constexpr uint32_t kMostTried = 64;
   const RowRange& split = settled_.splits()[key.second];
   const uint32_t ranks = options_.ranks;
   std::vector<uint64_t> rows(ranks, 0);  // of the units dealt to the r-th rank from the first
-  for (const RowSpan& span : settled_.Remaining(key.first, key.second)) {
-    for (uint64_t row = span.first, end = span.first + span.count; row < end;) {
+  for (const RowRange& range : left) {
+    for (uint64_t row = range.first, end = range.end(); row < end;) {
       const uint64_t unit = UnitOf(split, row, options_.unit_rows);
       const RowRange all = RowsOfUnit(split, unit, options_.unit_rows);
       const uint64_t next = std::min(end, all.first + all.count);
@@ -142,7 +170,7 @@ uint32_t SplitBoard::FirstForEvenRows(const Key& key) {
   return best;
 }
 
-Deal SplitBoard::MakeDeal(const Key& key) {
+Deal SplitBoard::MakeDeal(const Key& key, const std::vector<RowRange>& left) {
   Deal deal{0, 1, options_.ranks};
   // Unit n of the table's order to rank n mod ranks: ranks know it as well (unit_order.h).
   if (options_.in_file_order) {
@@ -150,7 +178,7 @@ Deal SplitBoard::MakeDeal(const Key& key) {
     return deal;
   }
   if (options_.mode == Mode::kLockstep) {
-    deal.first = FirstForEvenRows(key);
+    deal.first = FirstForEvenRows(key, left);
     return deal;
   }
   // To the rank that has least to come: it takes its rows fastest, or waits for some.
@@ -173,9 +201,9 @@ void SplitBoard::CountPending(const Key& key, Open* open) {
     pending_[rank] -= open->units_left[rank];
   open->units_left.assign(options_.ranks, 0);
   uint64_t counted = UINT64_MAX;
-  for (const RowSpan& span : settled_.Remaining(key.first, key.second)) {
-    const uint64_t last = UnitOf(split, span.first + span.count - 1, options_.unit_rows);
-    for (uint64_t unit = UnitOf(split, span.first, options_.unit_rows); unit <= last; ++unit) {
+  for (const RowRange& range : open->left) {
+    const uint64_t last = UnitOf(split, range.end() - 1, options_.unit_rows);
+    for (uint64_t unit = UnitOf(split, range.first, options_.unit_rows); unit <= last; ++unit) {
       if (unit == counted) continue;
       counted = unit;
       ++open->units_left[open->deal.RankOf(unit)];
@@ -206,7 +234,9 @@ Lease SplitBoard::LeaseOf(const Key& key, uint64_t worker, int64_t now_ns) {
   const auto [place, is_new] = open_.try_emplace(key);
   Open& open = place->second;
   if (is_new) {
-    open.deal = MakeDeal(key);
+    for (const RowSpan& span : settled_.Remaining(key.first, key.second))
+      open.left.push_back({span.first, span.count});
+    open.deal = MakeDeal(key, open.left);
   } else {
     ++again_;  // with its deal: within a term a unit belongs to one client
   }
@@ -221,32 +251,44 @@ Lease SplitBoard::LeaseOf(const Key& key, uint64_t worker, int64_t now_ns) {
   lease.epoch = key.first;
   lease.split = key.second;
   lease.deal = open.deal;
-  for (const RowSpan& span : settled_.Remaining(key.first, key.second))
-    lease.wanted.push_back({span.first, span.count});
+  lease.wanted = open.left;
   return lease;
 }
 
+// All its rows are admitted.
 void SplitBoard::Close(std::map<Key, Open>::iterator open) {
+  const auto [epoch, split] = open->first;
+  const RowRange& rows = settled_.splits()[split];
+  const RowSpan all = {epoch, split, rows.first, rows.count, rows.count};
+  settled_.Admit({&all, 1});
   for (uint32_t rank = 0; rank < open->second.units_left.size(); ++rank)
     pending_[rank] -= open->second.units_left[rank];
   for (const uint64_t worker : open->second.workers) of_worker_[worker].erase(open->first);
   open_.erase(open);
 }
 
+// Ranks report the units of a split one behind the other, or each in another report.
 void SplitBoard::Admitted(std::span<const RowSpan> rows, int64_t now_ns) {
-  for (const RowSpan& span : rows)
+  for (const RowSpan& span : rows) {
     if (span.epoch >= options_.epochs)
       throw Error(ExitCode::kBadData, "rows of an epoch that the job does not have");
-  std::set<Key> touched;
-  for (const RowSpan& span : settled_.Admit(rows)) {
-    left_rows_ -= span.count;
-    touched.insert({span.epoch, span.split});
+    settled_.CheckRows(span);
   }
-  for (const Key& key : touched) {
+  for (size_t next = 0; next < rows.size();) {
+    const Key key{rows[next].epoch, rows[next].split};
     const auto open = open_.find(key);
-    if (open == open_.end()) continue;
+    uint64_t taken = 0;
+    for (; next < rows.size() && Key{rows[next].epoch, rows[next].split} == key; ++next) {
+      if (open != open_.end()) {
+        taken += TakeRows(rows[next], &open->second.left);
+      } else {
+        for (const RowSpan& part : settled_.Admit(rows.subspan(next, 1))) taken += part.count;
+      }
+    }
+    left_rows_ -= taken;
+    if (taken == 0 || open == open_.end()) continue;
     for (const uint64_t maker : open->second.workers) progress_ns_[maker] = now_ns;
-    if (settled_.IsDone(key.first, key.second)) {
+    if (open->second.left.empty()) {
       Close(open);
     } else if (options_.mode == Mode::kIndependent) {
       CountPending(key, &open->second);

@@ -55,8 +55,8 @@ class SplitBoard {
   // lease of the first kind does not depend on the worker.
   std::optional<Lease> HandNew(uint64_t worker, int64_t now_ns);
   std::optional<Lease> HandSlow(uint64_t worker, int64_t now_ns);
-  // Rows that a client has. Those that it has said before count once. Throws Error kBadData for
-  // rows that are not of this job.
+  // Rows that a client has. Those that it has said before count once. Throws Error kBadData, and
+  // counts none, where some are not of this job.
   void Admitted(std::span<const RowSpan> rows, int64_t now_ns = 0);
   // The worker's leases that are not done are lost, or what it was to send is. It may go on
   // nevertheless, and what it sends is good.
@@ -74,6 +74,7 @@ class SplitBoard {
   using Key = std::pair<uint64_t, uint64_t>;  // epoch, split
   struct Open {                               // leased or lost
     Deal deal;
+    std::vector<RowRange> left;     // rows that are not admitted, ascending
     std::vector<uint64_t> workers;  // that have it
     bool lost = false;
     int64_t since_ns = 0;
@@ -86,14 +87,14 @@ class SplitBoard {
   bool IsWithinWindow(const Key& key) const;
   std::optional<Key> NextSlow(uint64_t worker, int64_t now_ns) const;
   Lease LeaseOf(const Key& key, uint64_t worker, int64_t now_ns);
-  Deal MakeDeal(const Key& key);
-  uint32_t FirstForEvenRows(const Key& key);
+  Deal MakeDeal(const Key& key, const std::vector<RowRange>& left);
+  uint32_t FirstForEvenRows(const Key& key, const std::vector<RowRange>& left);
   void CountPending(const Key& key, Open* open);
   void Close(std::map<Key, Open>::iterator open);
   void BeginEpoch();
 
   const BoardOptions options_;
-  DeliveryLedger settled_;
+  DeliveryLedger settled_;  // of an open split what was when it was opened: less is rewritten
   const Term term_;
   std::map<Key, Open> open_;
   std::deque<Key> lost_;

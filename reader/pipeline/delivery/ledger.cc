@@ -147,12 +147,16 @@ void DeliveryLedger::Settle(std::span<const RowSpan> spans) {
   }
 }
 
-std::vector<RowSpan> DeliveryLedger::Unsettled(const RowSpan& span) const {
+void DeliveryLedger::CheckRows(const RowSpan& span) const {
   const bool is_row =
       span.split < splits().size() && span.count > 0 && span.first >= splits()[span.split].first &&
       span.count <= splits()[span.split].count &&
       span.first - splits()[span.split].first <= splits()[span.split].count - span.count;
   if (!is_row) throw Error(ExitCode::kBadData, "rows outside their split");
+}
+
+std::vector<RowSpan> DeliveryLedger::Unsettled(const RowSpan& span) const {
+  CheckRows(span);
   return Left(span.epoch, span.split, {span.first, span.count});
 }
 

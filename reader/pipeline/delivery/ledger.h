@@ -48,10 +48,11 @@ class DeliveryLedger {
   // delivery relies on that.
   void Settle(std::span<const RowSpan> spans);
 
-  // The parts of `span` that are not settled, ascending, with rows = count. Throws Error kBadData
-  // for rows outside their split: the span may come from another process.
+  // Throws Error kBadData for rows outside their split: the span may come from another process.
+  void CheckRows(const RowSpan& span) const;
+  // The parts of `span` that are not settled, ascending, with rows = count. Throws as CheckRows.
   std::vector<RowSpan> Unsettled(const RowSpan& span) const;
-  // Settles what of `spans` is not settled yet, and returns it. Throws as Unsettled.
+  // Settles what of `spans` is not settled yet, and returns it. Throws as CheckRows.
   std::vector<RowSpan> Admit(std::span<const RowSpan> spans);
   // Adds what another ledger of the same splits has settled. Throws Error kBadData where both have
   // settled a row; of epochs that one of them has closed, where both together have too many.

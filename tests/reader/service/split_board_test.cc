@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <random>
+#include <set>
 
 #include "base/error.h"
+#include "tests/seed.h"
 
 namespace headrace::reader::service {
 namespace {
@@ -53,6 +56,50 @@ TEST(SplitBoard, GivesLostSplitsFirstWithTheirDealAndWithoutTheRowsAdmitted) {
   EXPECT_EQ(other.deal, second.deal);
   EXPECT_EQ(other.wanted, (std::vector<RowRange>{{10, 4}, {18, 2}}));
   EXPECT_EQ(board.leased_again(), 2u);
+}
+
+// Pieces that overlap, repeat, and come of splits that nobody has.
+TEST(SplitBoard, WhateverPiecesAreAdmittedTheOtherRowsAreWanted) {
+  const uint64_t seed = TestSeed();
+  SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
+  std::mt19937_64 random(seed);
+  constexpr uint64_t kSplits = 4, kRows = 20;
+  for (int trial = 0; trial < 200; ++trial) {
+    const Mode mode = trial % 2 == 0 ? Mode::kLockstep : Mode::kIndependent;
+    SplitBoard board({.mode = mode, .ranks = 3, .unit_rows = 3}, TableOf(kSplits, kRows), 1);
+    std::set<uint64_t> admitted;
+    uint64_t worker = 1;
+    for (int step = 0; step < 40; ++step) {
+      std::vector<RowSpan> rows;
+      for (uint64_t pieces = random() % 4; pieces > 0; --pieces) {
+        const uint64_t split = random() % kSplits, first = random() % kRows;
+        const uint64_t count = 1 + random() % (kRows - first);
+        rows.push_back({0, split, split * kRows + first, count, count});
+        for (uint64_t row = 0; row < count; ++row) admitted.insert(rows.back().first + row);
+      }
+      if (random() % 4 == 0) {  // none counts where one is of no split
+        std::vector<RowSpan> bad = rows;
+        bad.push_back({0, kSplits, kSplits * kRows, 1, 1});
+        bad.insert(bad.begin(), {0, 0, 0, 1, 1});
+        const uint64_t left = board.left_rows();
+        EXPECT_THROW(board.Admitted(bad), Error);
+        EXPECT_EQ(board.left_rows(), left);
+      }
+      board.Admitted(rows);
+      ASSERT_EQ(board.left_rows(), kSplits * kRows - admitted.size());
+      ASSERT_EQ(board.is_complete(), admitted.size() == kSplits * kRows);
+      if (random() % 3 == 0) board.WorkerLost(worker++);
+      const auto lease = board.Hand(worker, 0);
+      if (!lease) continue;
+      std::set<uint64_t> wanted, others;
+      for (const RowRange& range : lease->wanted)
+        for (uint64_t row = range.first; row < range.end(); ++row) wanted.insert(row);
+      for (uint64_t row = lease->split * kRows; row < (lease->split + 1) * kRows; ++row)
+        if (!admitted.contains(row)) others.insert(row);
+      ASSERT_EQ(wanted, others);
+      ASSERT_FALSE(wanted.empty());
+    }
+  }
 }
 
 // Also where the last unit of every split is short, which would always be the same rank's.
