@@ -94,11 +94,12 @@ int RunOnPart(const ReportOptions& options) {
   if (options.open || (options.page.format == "html" && !options.page.json))
     throw Error(ExitCode::kUsage, "pages are of whole runs", "--since",
                 "leave out --open and --format html; charts show a part when they are zoomed");
-  analysis::RunView view = analysis::LoadRun(options.database, options.run);
+  analysis::RunTimes times = TimesOf(options.part);
+  analysis::RunView view = analysis::LoadRun(options.database, options.run, times);
   view.program = ShellWord(ProgramName());
   view.database_option = DatabaseOption(options.database);
   view.core_hour_price = options.core_hour_price;
-  const analysis::RunTimes times = CutToPart(options.part, &view);
+  view = analysis::PartOf(view, &times);
   const analysis::Statements statements = analysis::MakeStatements(view);
   const dashboards::Report report = ReportOfPart(times, view, statements, options.sections);
   const int code = static_cast<int>(report.decided ? ExitCode::kOk : ExitCode::kInconclusive);

@@ -16,16 +16,6 @@ namespace {
 // sums over the whole run.
 constexpr const char* kOfWindows[] = {"verdict", "ladder", "operators", "queues", "time-split"};
 
-analysis::RunTimes TimesOf(const RunPart& part) {
-  analysis::RunTimes times;
-  if (!part.since.empty()) times.start_ns = ParseDuration(part.since, "--since");
-  if (!part.until.empty()) times.end_ns = ParseDuration(part.until, "--until");
-  if (times.start_ns >= times.end_ns)
-    throw Error(ExitCode::kUsage, "is not after --since", "--until",
-                "times are since the run began: --since 10s --until 20s");
-  return times;
-}
-
 bool IsOfWindows(const std::string& section) {
   return std::find(std::begin(kOfWindows), std::end(kOfWindows), section) != std::end(kOfWindows);
 }
@@ -45,9 +35,13 @@ dashboards::Section PartFacts(const analysis::RunTimes& times) {
 
 }  // namespace
 
-analysis::RunTimes CutToPart(const RunPart& part, analysis::RunView* view) {
-  analysis::RunTimes times = TimesOf(part);
-  *view = analysis::PartOf(*view, &times);
+analysis::RunTimes TimesOf(const RunPart& part) {
+  analysis::RunTimes times;
+  if (!part.since.empty()) times.start_ns = ParseDuration(part.since, "--since");
+  if (!part.until.empty()) times.end_ns = ParseDuration(part.until, "--until");
+  if (times.start_ns >= times.end_ns)
+    throw Error(ExitCode::kUsage, "is not after --since", "--until",
+                "times are since the run began: --since 10s --until 20s");
   return times;
 }
 

@@ -17,10 +17,8 @@ struct RunPart {
   bool whole() const { return since.empty() && until.empty(); }
 };
 
-// `view` becomes the part: the windows that lie wholly between the two times. Returns where the
-// first begins and the last ends. Throws Error kUsage for what is no time, or an empty range;
-// kInconclusive for a run without windows there.
-analysis::RunTimes CutToPart(const RunPart& part, analysis::RunView* view);
+// The two times. Throws Error kUsage for what is no time, or an empty range.
+analysis::RunTimes TimesOf(const RunPart& part);
 
 // The report of such a view, without the sections whose figures were recorded for the whole run
 // only; with only those of `sections`, unless it is empty. Its title, its first page and its facts

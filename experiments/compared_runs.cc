@@ -87,13 +87,14 @@ SideWord ParseSide(const std::string& database, const std::string& side) {
 }
 
 // The runs that the word names: "tag:NAME" all that have the tag, anything else one run.
-std::vector<analysis::RunView> LoadSide(const std::string& database, const std::string& side) {
+std::vector<analysis::RunView> LoadSide(const std::string& database, const SideWord& side) {
   std::vector<analysis::RunView> views;
-  if (!IsTag(side)) {
-    views.push_back(analysis::LoadRun(database, side));
+  if (!IsTag(side.runs)) {
+    const analysis::RunTimes detail = side.times.value_or(analysis::RunTimes{0, 0});
+    views.push_back(analysis::LoadRun(database, side.runs, detail));
     return views;
   }
-  for (const int64_t run_id : RunsOfTag(database, side.substr(4)))
+  for (const int64_t run_id : RunsOfTag(database, side.runs.substr(4)))
     views.push_back(analysis::LoadRun(database, std::to_string(run_id)));
   return views;
 }
@@ -128,8 +129,8 @@ dashboards::ComparedRuns LoadSides(const std::string& database, const std::strin
                                    const std::string& b) {
   { collectors::ReadStore ready(database); }
   const SideWord of_a = ParseSide(database, a), of_b = ParseSide(database, b);
-  dashboards::ComparedRuns runs = {LoadSide(database, of_a.runs), LoadSide(database, of_b.runs),
-                                   of_a.times, of_b.times};
+  dashboards::ComparedRuns runs = {LoadSide(database, of_a), LoadSide(database, of_b), of_a.times,
+                                   of_b.times};
   for (const analysis::RunView& x : runs.a) {
     for (const analysis::RunView& y : runs.b) {
       if (x.run.run_id == y.run.run_id) CheckParts(of_a, of_b, x.run.run_id);

@@ -12,6 +12,8 @@ namespace {
 
 constexpr int64_t kLookNs = 50'000'000;  // between looks at how much is recorded
 constexpr int64_t kStandsStillNs = 15'000'000'000;
+// What a decision may look back on in detail.
+constexpr int64_t kLatestNs = 300'000'000'000;
 
 }  // namespace
 
@@ -40,7 +42,8 @@ std::optional<analysis::RunView> RunWatch::Observe(int64_t wait_ns,
     }
     SleepUntilNs(MonotonicNs() + kLookNs);
   }
-  analysis::RunView run = analysis::LoadRun(database_, std::to_string(run_id_));
+  analysis::RunView run = analysis::LoadRun(
+      database_, std::to_string(run_id_), {std::max<int64_t>(0, wanted_ns - kLatestNs), INT64_MAX});
   if (began_ns_ == 0) began_ns_ = MonotonicNs() - (RealtimeNs() - run.run.started_realtime_ns);
   if (!run.windows.empty()) {
     recorded_ns_ = run.windows.back().start_ns + run.windows.back().duration_ns;

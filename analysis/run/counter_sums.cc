@@ -2,32 +2,12 @@
 
 namespace headrace::analysis {
 
-void Add(Count* sum, const Count& value, bool first) {
-  if (first) {
-    *sum = value;
-  } else if (*sum && value) {
-    **sum += *value;
-  } else {
-    sum->reset();
-  }
-}
-
 void Add(OperatorCounters* sum, const OperatorCounters& x, bool first) {
-  sum->completions_count += x.completions_count;
-  sum->rows_count += x.rows_count;
-  sum->bytes_in_bytes += x.bytes_in_bytes;
-  sum->bytes_out_bytes += x.bytes_out_bytes;
-  sum->busy_ns += x.busy_ns;
-  Add(&sum->on_cpu_ns, x.on_cpu_ns, first);
+#define HR_OPERATOR_COUNTER(type, member, column, help) Add(&sum->column, x.column, first);
+#include "collectors/store/columns.def"
   Add(&sum->blocked_ns, x.blocked_ns, first);
-  Add(&sum->runnable_ns, x.runnable_ns, first);
-  Add(&sum->on_cpu_low_ns, x.on_cpu_low_ns, first);
-  Add(&sum->on_cpu_high_ns, x.on_cpu_high_ns, first);
   Add(&sum->blocked_low_ns, x.blocked_low_ns, first);
   Add(&sum->blocked_high_ns, x.blocked_high_ns, first);
-  sum->lock_wait_ns += x.lock_wait_ns;
-  sum->wait_in_ns += x.wait_in_ns;
-  sum->wait_out_ns += x.wait_out_ns;
 }
 
 Count LikelyCpuNs(const OperatorCounters& op) {

@@ -9,7 +9,9 @@
 #include "analysis/run/control_groups.h"
 #include "analysis/run/phases.h"
 #include "analysis/run/read_other_runs.h"
+#include "analysis/run/read_windows.h"
 #include "analysis/run/run_database.h"
+#include "analysis/run/view_columns.h"
 #include "base/error.h"
 
 namespace headrace::analysis {
@@ -37,22 +39,6 @@ int64_t FindRun(RunDatabase& database, const std::string& path, const std::strin
   throw Error(ExitCode::kBadData, fmt::format("has no run '{}'", Printable(wanted)), path, fix);
 }
 
-// The column of that name, as the member it is read into has it.
-void ReadColumn(const ViewRow& row, const char* name, std::string* text) { *text = row.Text(name); }
-void ReadColumn(const ViewRow& row, const char* name, int64_t* number) {
-  *number = row.Number(name);
-}
-void ReadColumn(const ViewRow& row, const char* name, bool* set) { *set = row.Number(name) != 0; }
-void ReadColumn(const ViewRow& row, const char* name, double* real) {
-  const Real value = row.Real(name);
-  *real = value.value_or(0);
-}
-void ReadColumn(const ViewRow& row, const char* name, Count* count) { *count = row.Integer(name); }
-void ReadColumn(const ViewRow& row, const char* name, Real* real) { *real = row.Real(name); }
-void ReadColumn(const ViewRow& row, const char* name, std::optional<std::string>* text) {
-  if (row.Has(name)) *text = row.Text(name);
-}
-
 RunRow ReadRun(const ViewRow& row) {
   RunRow run;
   run.run_id = row.Number("run_id");
@@ -65,67 +51,62 @@ RunRow ReadRun(const ViewRow& row) {
   return run;
 }
 
-OperatorCounters ReadOperatorCounters(const ViewRow& row) {
-  OperatorCounters op;
-#define HR_OPERATOR_COUNTER(type, member, column, help) ReadColumn(row, #column, &op.column);
-#include "collectors/store/columns.def"
-  op.blocked_ns = row.Integer("blocked_ns");
-  op.blocked_low_ns = row.Integer("blocked_low_ns");
-  op.blocked_high_ns = row.Integer("blocked_high_ns");
-  return op;
+// Of the CPU time of the run's processes: what there was by the end of an interval. Between two
+// intervals nothing was used.
+void AddCpuPoint(int64_t start_ns, int64_t end_ns, double total_ns, RunView* view) {
+  std::vector<HostPointRow>* points = &view->process_cpu;
+  if (!points->empty() && start_ns > points->back().at_ns) {
+    points->push_back({start_ns, points->back().value});
+  }
+  points->push_back({end_ns, total_ns});
 }
 
-void Clear(const Count& known, Count* none) {
-  if (known) *none = 0;
-}
-void Clear(int64_t, int64_t*) {}
-
-// The counters of an operator in an interval in which it did nothing. What was never measured of it
-// stays unknown.
-OperatorCounters NothingDone(const OperatorCounters& op) {
-  OperatorCounters none;
-#define HR_OPERATOR_COUNTER(type, member, column, help) Clear(op.column, &none.column);
-#include "collectors/store/columns.def"
-  Clear(op.blocked_ns, &none.blocked_ns);
-  Clear(op.blocked_low_ns, &none.blocked_low_ns);
-  Clear(op.blocked_high_ns, &none.blocked_high_ns);
-  return none;
-}
-
-StageCounters ReadStageCounters(const ViewRow& row) {
-  StageCounters stage;
-  stage.parallelism_count = row.Real("parallelism_count").value_or(0);
-  stage.lifetime_ns = row.Number("lifetime_ns");
-  stage.on_cpu_ns = row.Integer("on_cpu_ns");
-  stage.runnable_ns = row.Integer("runnable_ns");
-  stage.unattributed_ns = row.Integer("unattributed_ns");
-  return stage;
-}
-
-QueueCounters ReadQueueCounters(const ViewRow& row) {
-  QueueCounters queue;
-  queue.mean_occupancy_ratio = row.Real("mean_occupancy_ratio");
-  queue.full_ratio = row.Real("full_ratio");
-  queue.empty_ratio = row.Real("empty_ratio");
-  queue.puts_count = row.Number("puts_count");
-  queue.gets_count = row.Number("gets_count");
-  return queue;
-}
-
-ResourceCounters ReadResourceCounters(const ViewRow& row) {
-  ResourceCounters resource;
-#define HR_RESOURCE_COUNTER(type, member, column, help) ReadColumn(row, #column, &resource.column);
-#include "collectors/store/columns.def"
-  return resource;
-}
-
-StepCounters ReadStepCounters(const ViewRow& row) {
-  return {row.Number("steps_count"), row.Number("rows_count"), row.Number("wait_ns"),
-          row.Number("compute_ns")};
+// The course of the CPU time of the run's processes, of the machine's busy cores, and of what
+// devices delivered to the processes. They are found by their numbers, in one pass: a long run has
+// many rows of other measurements.
+void ReadMeasuredCourse(RunDatabase& database, int64_t id, RunView* view) {
+  std::map<int64_t, std::string> names;
+  std::string numbers;
+  database.Each(
+      "SELECT measurement_id, metric, process_id, thread, subject, cause FROM measurement_summary "
+      "WHERE run_id = ?1 AND metric IN ('process_cpu_ns', 'host_busy_cores', 'process_read_bytes')",
+      id, [&](const ViewRow& row) {
+        const std::string metric = row.Text("metric");
+        const bool labelled = row.Has("process_id") != (metric == "process_read_bytes") ||
+                              !row.Text("thread").empty() || !row.Text("subject").empty() ||
+                              !row.Text("cause").empty();
+        if (labelled) return;
+        names.emplace(row.Number("measurement_id"), metric);
+        numbers += (numbers.empty() ? "" : ", ") + std::to_string(row.Number("measurement_id"));
+      });
+  if (names.empty()) return;
+  double cpu_ns = 0;
+  database.Each(
+      fmt::format(
+          "SELECT start_ns, duration_ns, measurement_id, value FROM measurement_delta WHERE "
+          "run_id = ?1 AND measurement_id IN ({}) ORDER BY start_ns",
+          numbers),
+      id, [&](const ViewRow& row) {
+        const std::string& metric = names[row.NumberAt(2)];
+        const double value = row.Real("value").value_or(0);
+        const int64_t start_ns = row.NumberAt(0), duration_ns = row.NumberAt(1);
+        if (metric == "host_busy_cores") {
+          view->busy_cores.push_back({start_ns, duration_ns, value});
+        } else if (metric == "process_cpu_ns") {
+          AddCpuPoint(start_ns, start_ns + duration_ns, cpu_ns += value, view);
+        } else if (!view->device_reads.empty() && view->device_reads.back().start_ns == start_ns) {
+          DeviceReadRow& all = view->device_reads.back();
+          all.duration_ns = std::max(all.duration_ns, duration_ns);
+          all.read_bytes += value;
+        } else {
+          view->device_reads.push_back({start_ns, duration_ns, value});
+        }
+      });
 }
 
-// The course of the CPU time of the run's processes, and of the machine's busy cores.
-void ReadCpuCourse(RunDatabase& database, int64_t id, RunView* view) {
+// The same of CPU time and busy cores, of a run from before these were measurements, or of another
+// program.
+void ReadHostCourse(RunDatabase& database, int64_t id, RunView* view) {
   database.Each(
       "SELECT metric, start_ns, duration_ns, value FROM host_interval WHERE run_id = ?1 AND metric "
       "IN ('process_cpu_ns', 'host_busy_cores') ORDER BY start_ns",
@@ -133,16 +114,18 @@ void ReadCpuCourse(RunDatabase& database, int64_t id, RunView* view) {
         const Real value = row.Real("value");
         if (!value) return;
         const int64_t start_ns = row.Number("start_ns"), duration_ns = row.Number("duration_ns");
-        if (row.Text("metric") == "host_busy_cores") {
+        if (row.View("metric") == "host_busy_cores") {
           view->busy_cores.push_back({start_ns, duration_ns, *value});
-          return;
+        } else {
+          AddCpuPoint(start_ns, start_ns + duration_ns, *value, view);
         }
-        // Between two rows nothing was used.
-        if (!view->process_cpu.empty() && start_ns > view->process_cpu.back().at_ns) {
-          view->process_cpu.push_back({start_ns, view->process_cpu.back().value});
-        }
-        view->process_cpu.push_back({start_ns + duration_ns, *value});
       });
+}
+
+void ReadCpuAndDevices(RunDatabase& database, int64_t id, RunView* view) {
+  const bool is_measured = !view->measurements.empty() && database.Has("measurement_delta");
+  if (is_measured) ReadMeasuredCourse(database, id, view);
+  if (!is_measured && database.Has("host_interval")) ReadHostCourse(database, id, view);
   if (!view->process_cpu.empty() && view->process_cpu.back().at_ns < view->run.duration_ns) {
     view->process_cpu.push_back({view->run.duration_ns, view->process_cpu.back().value});
   }
@@ -214,7 +197,6 @@ void ReadSummaries(RunDatabase& database, int64_t id, RunView* view) {
                            row.Real("maximum_value"), row.Real("last_value"), row.Text("subject"),
                            row.Text("cause")});
   });
-  if (database.Has("host_interval")) ReadCpuCourse(database, id, view);
   database.EachOf("probe_status", id, "probe", [&](const ViewRow& row) {
     view->probes.push_back({row.Text("probe"), row.Text("state"), row.Text("reason"),
                             row.Text("fix"), row.Text("affects")});
@@ -223,83 +205,6 @@ void ReadSummaries(RunDatabase& database, int64_t id, RunView* view) {
     view->losses.push_back(
         {row.Text("what"), row.Number("lost_count"), row.Integer("total_count")});
   });
-}
-
-// The interval views, joined into windows by their start.
-class Windows {
- public:
-  explicit Windows(RunView* view) : view_(view), last_(windows_.end()) {}
-
-  WindowRow& At(const ViewRow& row) {
-    const int64_t start = row.Number("start_ns");
-    if (last_ != windows_.end() && last_->first == start) return last_->second;
-    const auto [it, added] = windows_.try_emplace(start);
-    last_ = it;
-    WindowRow& window = it->second;
-    if (added) {
-      window.start_ns = start;
-      window.duration_ns = row.Number("duration_ns");
-      // No row in an interval means that nothing was done, not that nothing was measured.
-      for (const OperatorRow& op : view_->operators) window.operators.push_back(NothingDone(op));
-      for (const StageRow& stage : view_->stages) {
-        window.stages.emplace_back();
-        if (stage.on_cpu_ns) window.stages.back().on_cpu_ns = 0;
-        if (stage.runnable_ns) window.stages.back().runnable_ns = 0;
-      }
-      window.queues.resize(view_->queues.size());
-      window.resources.resize(view_->resources.size());
-    }
-    return window;
-  }
-  void Finish() {
-    for (auto& [start, window] : windows_) view_->windows.push_back(std::move(window));
-  }
-
- private:
-  RunView* view_;
-  std::map<int64_t, WindowRow> windows_;
-  std::map<int64_t, WindowRow>::iterator last_;  // rows of an interval come one after another
-};
-
-// The index of the entity of that name, or nothing.
-template <typename T>
-std::optional<size_t> IndexOf(const std::vector<T>& rows, const std::string& name) {
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].name == name) return i;
-  }
-  return std::nullopt;
-}
-
-void ReadWindows(RunDatabase& database, int64_t id, RunView* view) {
-  Windows windows(view);
-  database.EachOf("step_interval", id, "",
-                  [&](const ViewRow& row) { windows.At(row).steps = ReadStepCounters(row); });
-  size_t next_operator = 0;  // most often they come in their order
-  database.EachOf("operator_interval", id, "", [&](const ViewRow& row) {
-    // Two stages may each have an operator of one name.
-    const std::string name = row.Text("operator"), stage = row.Text("stage");
-    for (size_t tried = 0; tried < view->operators.size(); ++tried) {
-      const size_t i = (next_operator + tried) % view->operators.size();
-      const OperatorRow& op = view->operators[i];
-      if (op.name != name || (!stage.empty() && op.stage != stage)) continue;
-      windows.At(row).operators[i] = ReadOperatorCounters(row);
-      next_operator = i + 1;
-      break;
-    }
-  });
-  database.EachOf("stage_interval", id, "", [&](const ViewRow& row) {
-    const auto index = IndexOf(view->stages, row.Text("stage"));
-    if (index) windows.At(row).stages[*index] = ReadStageCounters(row);
-  });
-  database.EachOf("queue_interval", id, "", [&](const ViewRow& row) {
-    const auto index = IndexOf(view->queues, row.Text("queue"));
-    if (index) windows.At(row).queues[*index] = ReadQueueCounters(row);
-  });
-  database.EachOf("resource_interval", id, "", [&](const ViewRow& row) {
-    const auto index = IndexOf(view->resources, row.Text("resource"));
-    if (index) windows.At(row).resources[*index] = ReadResourceCounters(row);
-  });
-  windows.Finish();
 }
 
 void ReadProcesses(RunDatabase& database, int64_t id, RunView* view) {
@@ -508,38 +413,27 @@ void ReadStoragePoints(RunDatabase& database, int64_t id, RunView* view) {
       });
 }
 
-void ReadDeviceReads(RunDatabase& database, int64_t id, RunView* view) {
-  ReadDeviceBytes(database, id, &view->device_bytes, &view->fetched_bytes);
-  database.Each(
-      "SELECT start_ns, MAX(duration_ns) AS duration_ns, SUM(value) AS value "
-      "FROM measurement_interval WHERE run_id = ?1 AND metric = 'process_read_bytes' "
-      "AND process_id IS NOT NULL GROUP BY start_ns ORDER BY start_ns",
-      id, [&](const ViewRow& row) {
-        view->device_reads.push_back(
-            {row.Number("start_ns"), row.Number("duration_ns"), row.Real("value").value_or(0)});
-      });
-}
-
 }  // namespace
 
-RunView LoadRun(const std::string& path, const std::string& run) {
+RunView LoadRun(const std::string& path, const std::string& run, const RunTimes& detail) {
   RunDatabase database(path);
   const int64_t id = FindRun(database, path, run);
   RunView view;
   database.EachOf("run_summary", id, "", [&](const ViewRow& row) { view.run = ReadRun(row); });
   ReadSummaries(database, id, &view);
-  ReadWindows(database, id, &view);
+  ReadWindows(database, id, detail, &view);
   if (database.Has("measurement_summary")) {
     ReadProcesses(database, id, &view);
     ReadMeasurements(database, id, &view);
     LowerToGroups(&view);
-    ReadDeviceReads(database, id, &view);
+    ReadDeviceBytes(database, id, &view.device_bytes, &view.fetched_bytes);
     if (view.Has("gpu_use_ratio")) ReadAcceleratorUse(database, id, &view);
     if (view.operators.empty()) {
       ReadCourse(database, id, &view);
       ReadReceivers(database, id, &view);
     }
   }
+  ReadCpuAndDevices(database, id, &view);
   if (database.Has("calibration_summary")) {
     ReadCeilings(database, id, &view);
     ReadStoragePoints(database, id, &view);

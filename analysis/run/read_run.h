@@ -4,15 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "analysis/run/run_slice.h"
 #include "analysis/run/run_view.h"
 
 namespace headrace::analysis {
 
 inline constexpr int64_t kMaxStacks = 5000;
 
-// Reads run `run` ("latest", an id, or a name) of the database `path`, read-only.
+// Reads run `run` ("latest", an id, or a name) of the database `path`, read-only. Where the course
+// is long, neighbouring intervals are read as one window, those within `detail` finer:
+// read_windows.h.
 // Throws Error kBadData: not a headrace database, no such run.
-RunView LoadRun(const std::string& path, const std::string& run);
+RunView LoadRun(const std::string& path, const std::string& run, const RunTimes& detail = {0, 0});
 
 // What a tuner decided about a run.
 struct DecisionRow {

@@ -32,6 +32,13 @@ Count ViewRow::Integer(std::string_view name) const {
   return sqlite3_column_int64(statement_, column);
 }
 
+Count ViewRow::IntegerAt(int column) const {
+  if (sqlite3_column_type(statement_, column) == SQLITE_NULL) return std::nullopt;
+  return sqlite3_column_int64(statement_, column);
+}
+
+int64_t ViewRow::NumberAt(int column) const { return sqlite3_column_int64(statement_, column); }
+
 analysis::Real ViewRow::Real(std::string_view name) const {
   const int column = FindValue(name);
   if (column < 0) return std::nullopt;

@@ -1,5 +1,5 @@
 // RunDatabase: a database of runs, read by its documented views alone (docs/store.md). Used by the
-// units of this folder that contain SQL: read_run and read_other_runs.
+// units of this folder that contain SQL: read_run, read_windows and read_other_runs.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -31,6 +31,9 @@ class ViewRow {
   std::string Text(std::string_view name) const { return std::string(View(name)); }
   // Text that is good until the next row.
   std::string_view View(std::string_view name) const;
+  // The same by the column's position in the statement, for many rows.
+  Count IntegerAt(int column) const;
+  int64_t NumberAt(int column) const;  // 0 for null
   // Whether the view has the column, with a value.
   bool Has(std::string_view name) const { return FindValue(name) >= 0; }
 

@@ -1,7 +1,7 @@
 // RunView: one recorded run as typed rows of the store's documented views; the sole input of
-// analysis and dashboards. read_run and read_other_runs read it, the only files of analysis that
-// contain SQL. Rows are plain data, so tests write them by hand. A std::optional that is empty was
-// not measured; it is never 0 in its place.
+// analysis and dashboards. read_run, read_windows and read_other_runs read it, the only files of
+// analysis that contain SQL. Rows are plain data, so tests write them by hand. A std::optional that
+// is empty was not measured; it is never 0 in its place.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -99,8 +99,9 @@ struct StepTimeRow {
   int64_t step_ns = 0, steps_count = 0;
 };
 
-// One stored interval; vectors run parallel to RunView::operators, stages, queues and resources.
-// An entity without a row in the interval has zero counters.
+// One stored interval, or neighbours added up (read_windows.h); vectors run parallel to
+// RunView::operators, stages, queues and resources. An entity without a row in the interval has
+// zero counters.
 struct WindowRow {
   int64_t start_ns = 0, duration_ns = 0;  // since the start of the run
   std::vector<OperatorCounters> operators;
@@ -271,7 +272,7 @@ struct RunView {
   std::vector<ResourceRow> resources;
   StepRow steps;
   std::vector<StepTimeRow> step_times;  // shortest first; empty for a part of a run
-  std::vector<WindowRow> windows;  // by start_ns
+  std::vector<WindowRow> windows;       // by start_ns
   std::vector<HostRow> hosts;
   // CPU time in ns, by time; empty where it was not recorded over time
   std::vector<HostPointRow> process_cpu;

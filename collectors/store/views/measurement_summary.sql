@@ -21,7 +21,8 @@ CREATE VIEW measurement_summary AS SELECT
   CASE WHEN m.kind = 'gauge' THEN d.minimum_value END AS minimum_value,
   CASE WHEN m.kind = 'gauge' THEN d.maximum_value END AS maximum_value,
   d.last_value,
-  d.running_ratio    -- share of the time the counter really counted; NULL: always
+  d.running_ratio,   -- share of the time the counter really counted; NULL: always
+  d.measurement_id   -- within the run, as in measurement_delta
 FROM measurements AS d
 JOIN metrics AS m USING (run_id, metric)
 LEFT JOIN operators AS o ON o.run_id = d.run_id AND o.operator_id = d.operator_id

@@ -31,7 +31,8 @@ CREATE VIEW operator_summary AS SELECT
   CASE WHEN o.busy_ns < o.on_cpu_low_ns + o.runnable_low_ns THEN 0
        ELSE o.busy_ns - o.on_cpu_low_ns - o.runnable_low_ns END
     AS blocked_high_ns,
-  o.enters_count        -- times a thread entered it; NULL: recorded by an earlier version
+  o.enters_count,       -- times a thread entered it; NULL: recorded by an earlier version
+  o.operator_id         -- within the run, as in operator_delta
 FROM (
   -- What is told apart: c where its bounds are close, q where those of c and q together are.
   SELECT
