@@ -1,6 +1,8 @@
 // The rollup: old intervals become fewer and longer, their sums stay.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "collectors/store/columns.h"
 #include "collectors/store/store.h"
 
@@ -8,13 +10,21 @@ namespace headrace::collectors {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
+// With more operators intervals become longer sooner, in proportion: what an hour or a day leaves
+// stays as many rows, for the file and for whoever reads all of them.
+constexpr int64_t kManyOperators = 100;
 
 }  // namespace
 
 void RunStore::Rollup(int64_t run_id, int64_t now_ns) {
-  RollupInto(run_id, now_ns - 600 * kSecond, 0, 2 * kSecond);
-  RollupInto(run_id, now_ns - 3600 * kSecond, 2 * kSecond, 16 * kSecond);
-  RollupInto(run_id, now_ns - 86400 * kSecond, 16 * kSecond, 128 * kSecond);
+  const int64_t operators =
+      database_.Integer(fmt::format("SELECT COUNT(*) FROM operators WHERE run_id = {}", run_id));
+  const auto before = [&](int64_t age_s) {
+    return now_ns - age_s * kSecond / std::max(operators, kManyOperators) * kManyOperators;
+  };
+  RollupInto(run_id, before(600), 0, 2 * kSecond);
+  RollupInto(run_id, before(3600), 2 * kSecond, 16 * kSecond);
+  RollupInto(run_id, before(86400), 16 * kSecond, 128 * kSecond);
   RollupMeasurements(run_id, now_ns - 600 * kSecond, 16 * kSecond);
   RollupMeasurements(run_id, now_ns - 3600 * kSecond, 128 * kSecond);
   RollupMeasurements(run_id, now_ns - 86400 * kSecond, 1024 * kSecond);

@@ -223,7 +223,8 @@ class RunStore {
   void ReleaseDetailRange(int64_t run_id, const DetailRange& range);
   // Merges intervals older than the ages below into longer ones, so that a run stays bounded:
   // as recorded for 10 minutes, 2 s for an hour, 16 s for a day, 128 s beyond. Measurements: 16 s
-  // after 10 minutes, 128 s after an hour, 1024 s after a day.
+  // after 10 minutes, 128 s after an hour, 1024 s after a day. Beyond 100 operators the ages of
+  // intervals are shorter in proportion: a tenth with 1000.
   void Rollup(int64_t run_id, int64_t now_ns);
   void FinishRun(int64_t run_id, RunState state);
 

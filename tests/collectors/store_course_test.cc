@@ -60,5 +60,27 @@ TEST_F(Store, TimesOfStepsHaveACourse) {
       << "older ones become fewer and longer";
 }
 
+// Ages at which intervals become longer are shorter the more operators there are.
+TEST_F(Store, ManyOperatorsAreMergedSooner) {
+  for (const auto& [operators, merged_s] : {std::pair(100, 0), std::pair(1000, 40)}) {
+    SCOPED_TRACE(operators);
+    const std::string path = fmt::format("{}/{}.db", folder_, operators);
+    RunStore store(path);
+    const int64_t run = store.BeginRun(Info("r"));
+    std::vector<IntervalSample> course;
+    for (int64_t i = 0; i < 100; ++i) course.push_back(Interval(i * kSecond, kSecond, operators));
+    store.Append(run, course);
+    store.Rollup(run, 100 * kSecond);
+    Database& database = store.database();
+    EXPECT_EQ(database.Integer("SELECT COALESCE(MAX(start_ns + duration_ns), 0) FROM intervals "
+                               "WHERE duration_ns = 2000000000"),
+              merged_s * kSecond);
+    EXPECT_EQ(database.Integer("SELECT COUNT(*) FROM operator_intervals"),
+              (100 - merged_s / 2) * operators);
+    EXPECT_EQ(database.Integer("SELECT SUM(busy_ns) FROM operator_intervals"),
+              database.Integer("SELECT SUM(busy_ns) FROM operators"));
+  }
+}
+
 }  // namespace
 }  // namespace headrace::collectors
