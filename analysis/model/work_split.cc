@@ -19,12 +19,15 @@ double CpuOf(const Demands& demands, const std::vector<size_t>& operators) {
   return cpu;
 }
 
+// Shares of `whole`, which is taken once of each draw: there may be a thousand operators.
 class Splitter {
  public:
-  explicit Splitter(const PipelineModel& model) : model_(model), draws_(model.Bootstrap()) {}
+  Splitter(const PipelineModel& model, const Measure& whole)
+      : model_(model), draws_(model.Bootstrap()), whole_(whole(model.demands())) {
+    for (const Demands& draw : draws_) whole_of_draws_.push_back(whole(draw));
+  }
 
-  WorkShare Share(std::string name, OperatorClass cls, const Measure& part, const Measure& whole,
-                  double busy_s) const {
+  WorkShare Share(std::string name, OperatorClass cls, const Measure& part, double busy_s) const {
     WorkShare share;
     share.name = std::move(name);
     share.cls = cls;
@@ -37,7 +40,7 @@ class Splitter {
       share.cpu_per_row =
           rows > 0 ? Quantity::Of(part(demands) / rows * 1e9, Unit::kNanoseconds, Source::kAccount)
                    : Quantity::Unavailable("steps counted no rows", Unit::kNanoseconds);
-      share.cpu_share = Ratio(part, whole);
+      share.cpu_share = Ratio(part);
     }
     share.busy_per_row =
         rows > 0 ? Quantity::Of(busy_s / rows * 1e9, Unit::kNanoseconds, Source::kAccount)
@@ -46,16 +49,16 @@ class Splitter {
   }
 
  private:
-  Quantity Ratio(const Measure& part, const Measure& whole) const {
-    if (whole(model_.demands()) <= 0) {
+  Quantity Ratio(const Measure& part) const {
+    if (whole_ <= 0) {
       return Quantity::Unavailable("no CPU time was used", Unit::kRatio);
     }
     std::vector<double> ratios;
-    for (const Demands& draw : draws_) {
-      if (whole(draw) > 0) ratios.push_back(part(draw) / whole(draw));
+    for (size_t i = 0; i < draws_.size(); ++i) {
+      if (whole_of_draws_[i] > 0) ratios.push_back(part(draws_[i]) / whole_of_draws_[i]);
     }
-    const Quantity ratio = Quantity::Of(part(model_.demands()) / whole(model_.demands()),
-                                        Unit::kRatio, Source::kAccount);
+    const Quantity ratio =
+        Quantity::Of(part(model_.demands()) / whole_, Unit::kRatio, Source::kAccount);
     if (ratios.empty()) return ratio;
     const Interval interval = IntervalAround(ratio.value(), ratios, 0.9);
     return ratio.WithInterval(interval.low, std::max(std::min(interval.high, 1.0), ratio.value()));
@@ -63,6 +66,8 @@ class Splitter {
 
   const PipelineModel& model_;
   const std::vector<Demands>& draws_;
+  double whole_;
+  std::vector<double> whole_of_draws_;
 };
 
 std::vector<std::vector<size_t>> ByClass(const PipelineModel& model) {
@@ -101,8 +106,7 @@ void DearestFirst(std::vector<WorkShare>* shares) {
 }  // namespace
 
 std::vector<WorkShare> StageSplit(const PipelineModel& model) {
-  const Splitter splitter(model);
-  const Measure whole = [](const Demands& demands) { return demands.cpu_s; };
+  const Splitter splitter(model, [](const Demands& demands) { return demands.cpu_s; });
   std::vector<WorkShare> shares;
   std::vector<size_t> consumer;
   const auto classes = ByClass(model);
@@ -114,7 +118,7 @@ std::vector<WorkShare> StageSplit(const PipelineModel& model) {
     }
     const auto add = [&](const std::string& name, const std::vector<size_t>& operators) {
       shares.push_back(splitter.Share(
-          name, cls, [&](const Demands& demands) { return CpuOf(demands, operators); }, whole,
+          name, cls, [&](const Demands& demands) { return CpuOf(demands, operators); },
           BusyOf(model, operators)));
     };
     if (cls != OperatorClass::kOther) {
@@ -130,7 +134,7 @@ std::vector<WorkShare> StageSplit(const PipelineModel& model) {
         [&](const Demands& demands) {
           return std::max(0.0, demands.unattributed_cpu_s - CpuOf(demands, consumer));
         },
-        whole, 0));
+        0));
     shares.back().busy_per_row =
         Quantity::Unavailable("threads outside operators are not timed", Unit::kNanoseconds);
   }
@@ -140,8 +144,7 @@ std::vector<WorkShare> StageSplit(const PipelineModel& model) {
 std::vector<WorkShare> TransformClasses(const PipelineModel& model) {
   const std::vector<size_t> all = AllTransforms(model);
   if (all.empty()) return {};
-  const Splitter splitter(model);
-  const Measure whole = [&](const Demands& demands) { return CpuOf(demands, all); };
+  const Splitter splitter(model, [&](const Demands& demands) { return CpuOf(demands, all); });
   std::vector<WorkShare> shares;
   const auto classes = ByClass(model);
   for (size_t c = 0; c < classes.size(); ++c) {
@@ -149,7 +152,7 @@ std::vector<WorkShare> TransformClasses(const PipelineModel& model) {
     if (classes[c].empty() || !IsTransformClass(cls)) continue;
     shares.push_back(splitter.Share(
         OperatorClassName(cls), cls,
-        [&](const Demands& demands) { return CpuOf(demands, classes[c]); }, whole,
+        [&](const Demands& demands) { return CpuOf(demands, classes[c]); },
         BusyOf(model, classes[c])));
   }
   DearestFirst(&shares);
@@ -158,15 +161,14 @@ std::vector<WorkShare> TransformClasses(const PipelineModel& model) {
 
 std::vector<WorkShare> Transforms(const PipelineModel& model) {
   const std::vector<size_t> all = AllTransforms(model);
-  const Splitter splitter(model);
-  const Measure whole = [&](const Demands& demands) { return CpuOf(demands, all); };
+  const Splitter splitter(model, [&](const Demands& demands) { return CpuOf(demands, all); });
   std::vector<WorkShare> shares;
   for (const size_t i : all) {
     const OperatorModel& op = model.operators()[i];
     const std::vector<size_t> one = {i};
     shares.push_back(splitter.Share(
         op.name, ClassOf(op.kind, op.name),
-        [&](const Demands& demands) { return CpuOf(demands, one); }, whole, BusyOf(model, one)));
+        [&](const Demands& demands) { return CpuOf(demands, one); }, BusyOf(model, one)));
   }
   DearestFirst(&shares);
   return shares;
