@@ -107,6 +107,11 @@ TEST(FleetPage, ComparesTheModelWithTheJobOfTheRun) {
   auto json = nlohmann::json::parse(FleetJson(page));
   EXPECT_EQ(json["check"]["measured"]["rows_per_second"], 5e6);
   EXPECT_EQ(json["check"]["agrees"], false);
+  EXPECT_THAT(text(), HasSubstr("the model runs as many threads as the cores carry"));
+  check.limit = analysis::JobLimit::kStorage;
+  EXPECT_THAT(text(), HasSubstr("the job was limited by storage"));
+  EXPECT_EQ(text().find("as many threads"), std::string::npos);
+  check.limit = analysis::JobLimit::kWorkers;
   check.workers = 128.04;
   check.planned_workers = 256;
   EXPECT_THAT(text(), HasSubstr("with 128 workers on 30 hosts"));
