@@ -174,7 +174,9 @@ void Undecided(Bottleneck* bottleneck, std::string measure, bool unexplained = t
   bottleneck->unexplained = unexplained;
 }
 
-void Decide(const PipelineModel& model, std::optional<double> simulated, Bottleneck* bottleneck) {
+// `allowed`: the smallest of the true bounds, which no estimate is.
+void Decide(const PipelineModel& model, std::optional<double> simulated, double allowed,
+            Bottleneck* bottleneck) {
   std::vector<Finding>& findings = bottleneck->findings;
   const Limit &first = findings[0].limit, &second = findings[1].limit;
   const double rate = model.demands().rate;
@@ -182,7 +184,7 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
     Undecided(bottleneck,
               "nothing that was measured limits the rate; record operators with work in "
               "them");
-  } else if (bottleneck->unexplained_ratio < kMoreThanAllowed) {
+  } else if (allowed < kMoreThanAllowed * rate) {
     Undecided(bottleneck,
               "more was observed than the smallest bound allows, so costs and rate are not of the "
               "same pipeline: record one pipeline at a time");
@@ -284,7 +286,7 @@ Bottleneck FindBottleneck(const Predictor& predictor) {
     bottleneck.disagreement = fmt::format("the waits and queues point at {}, the costs at {}",
                                           word(*bottleneck.witness), word(first));
   }
-  Decide(model, predictor.simulated_now(), &bottleneck);
+  Decide(model, predictor.simulated_now(), LeastBound(limits), &bottleneck);
   return bottleneck;
 }
 

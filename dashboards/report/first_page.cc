@@ -118,22 +118,37 @@ class Picture {
 
 // ---------------------------------------------------------------- limit and why
 
-// "It waits for storage 63 % of the time it works", where the kernel's split says that one cause
-// takes most of an operator's time.
-std::string WaitSentence(const RunView& run, const analysis::OperatorRow& op) {
-  if (op.busy_ns <= 0) return "";
-  for (const char* cause : {"storage", "network", "lock", "sleep"}) {
+// What an operator waits in for most of its busy time, by the kernel's split, and for how much.
+struct MainWait {
+  const char* cause;
+  const char* does;     // "getitem ..."
+  const char* waiting;  // "operator getitem, ..."
+  double share = 0;
+};
+
+std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorRow& op) {
+  constexpr double kMost = 0.5;
+  constexpr MainWait kWaits[] = {{"storage", "waits for storage", "waiting for storage"},
+                                 {"network", "waits for the network", "waiting for the network"},
+                                 {"lock", "waits for a lock", "waiting for a lock"},
+                                 {"sleep", "sleeps", "asleep by a timer"}};
+  if (op.busy_ns <= 0) return std::nullopt;
+  for (MainWait wait : kWaits) {
     const auto waited = SumOf(run, "off_cpu_ns", [&](const analysis::MeasurementRow& row) {
-      return row.operator_name == op.name && row.stage == op.stage && row.cause == cause;
+      return row.operator_name == op.name && row.stage == op.stage && row.cause == wait.cause;
     });
-    const double share = waited.value_or(0) / static_cast<double>(op.busy_ns);
-    if (share < 0.5) continue;
-    const std::string does =
-        std::string(cause) == "sleep" ? "sleeps" : fmt::format("waits for {}", cause);
-    return fmt::format(" {} {} {} of its busy time.", op.name, does,
-                       FormatPercent(std::min(1.0, share)));
+    wait.share = std::min(1.0, waited.value_or(0) / static_cast<double>(op.busy_ns));
+    if (wait.share >= kMost) return wait;
   }
-  return "";
+  return std::nullopt;
+}
+
+// " getitem waits for storage 63 % of its busy time."
+std::string WaitSentence(const RunView& run, const analysis::OperatorRow& op) {
+  const std::optional<MainWait> wait = MainWaitOf(run, op);
+  if (!wait) return "";
+  return fmt::format(" {} {} {} of its busy time.", op.name, wait->does,
+                     FormatPercent(wait->share));
 }
 
 // The rows that do not limit: the tightest of them, and the trainer.
@@ -429,6 +444,8 @@ std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) 
         !first.limit.Is(analysis::kConsumerLimit)) {
       name += fmt::format(", operator {}", op);
     }
+    const auto wait = MainWaitOf(model.run(), model.run().operators[*first.culprit]);
+    if (wait && first.limit.Is(analysis::kStageLimit)) name += fmt::format(", {}", wait->waiting);
   }
   return fmt::format("{} (probability {})", name, ProbabilityText(first.probability));
 }

@@ -364,10 +364,16 @@ std::vector<PicturePart> DrawUnits(const Outside& seen) {
 }
 
 std::string LimitLine(const Outside& seen) {
+  constexpr double kMostly = 0.5;
   const analysis::OutsideFinding& first = seen.findings[0];
   const OutsideUnit& unit = seen.units[seen.culprit];
+  // A timer may stand for anything: a poll, a pause, a device.
+  const double sleeps = seen.units[0].shares.sleep;
   const auto named = [&](const analysis::OutsideFinding& finding) {
-    return fmt::format("{} (probability {})", LimitWord(seen, finding.limit),
+    const std::string timer = finding.limit == OutsideLimit::kConsumer && sleeps > kMostly
+                                  ? fmt::format(", asleep by a timer {} of the time", Share(sleeps))
+                                  : "";
+    return fmt::format("{}{} (probability {})", LimitWord(seen, finding.limit), timer,
                        ProbabilityText(finding.probability));
   };
   if (const std::string waits = WaitsAlone(seen); !waits.empty()) {
