@@ -234,10 +234,9 @@ double PipelineModel::EstimateStage(size_t s, const WindowRow& sum,
     double blocked_s = BlockedSeconds(op, times.cpu.cpu_s[m], times);
     // Who takes a batch from a worker is blocked for as long as that one is busy with others. Who
     // unpickles one has it, and asks its worker for the memory of each tensor: that is a cost.
-    if (stage.stays_on_consumer && times.is_split && operators_[i].kind != kStartKind &&
-        operators_[i].kind != kUnpickleKind) {
-      blocked_s = 0;
-    }
+    const std::string& kind = operators_[i].kind;
+    const bool costs = kind == kStartKind || kind == kFirstBatchKind || kind == kUnpickleKind;
+    if (stage.stays_on_consumer && times.is_split && !costs) blocked_s = 0;
     const double completions = static_cast<double>(op.completions_count);
     // An operator that completed nothing in these windows is booked per step instead.
     const double scale = completions > 0 ? operators_[i].visit_ratio / completions : 1 / steps;

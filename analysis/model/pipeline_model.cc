@@ -264,7 +264,7 @@ void PipelineModel::ReadPauses() {
   if (s == 0 || consumers_ > 1 || !stages_[--s].queue || !(demands_.rate > 0)) return;
   int64_t starts = 0;
   for (const OperatorRow& op : run_->operators) {
-    if (op.kind == kStartKind) starts += op.completions_count;
+    if (op.kind == kStartKind || op.kind == kFirstBatchKind) starts += op.completions_count;
   }
   const std::optional<Pauses> pauses = FindPauses(*run_, starts);
   if (!pauses || 2 * demands_.order_wait_s > pauses->lost_s()) return;

@@ -237,6 +237,10 @@ void OutsideJudge::AddUnit(const std::vector<size_t>& groups, const Totals& tota
                                     : fmt::format("threads {}", thread);
   } else if (kind.pids.size() == 1) {
     unit.name = fmt::format("process {} ({})", kind.name, kind.pids[0]);
+  } else if (unit.threads_count < kFollowOthers * static_cast<double>(kind.pids.size()) &&
+             out_->groups[unit.key_group].main) {
+    unit.name = fmt::format("processes {} ({:.0f} at a time, {} in all)", kind.name,
+                            unit.threads_count, kind.pids.size());
   } else {
     unit.name = fmt::format("{} processes {}", kind.pids.size(), kind.name);
   }

@@ -474,9 +474,16 @@ Outside LookFromOutside(const RunView& run) {
   for (size_t g = 0; g < out.groups.size(); ++g) {
     out.groups[g].time = totals.times[g];
     out.groups[g].threads_count = slices.seen_s > 0 ? totals.times[g].total() / slices.seen_s : 0;
-    // With causes a thread's whole life is seen; a group of first threads has one a process.
+    // With causes a thread's whole life is seen; a group of first threads has one a process, of
+    // which some may follow others.
     const double processes = static_cast<double>(out.kinds[out.groups[g].kind].pids.size());
-    if (out.groups[g].main) out.groups[g].threads_count = processes;
+    const bool follow = out.knowledge >= OutsideKnowledge::kCauses && processes > 2 &&
+                        out.groups[g].threads_count < kFollowOthers * processes;
+    if (out.groups[g].main && follow) {
+      out.groups[g].threads_count = std::max(1.0, out.groups[g].threads_count);
+    } else if (out.groups[g].main) {
+      out.groups[g].threads_count = processes;
+    }
   }
   for (size_t e = 0; e < out.edges.size(); ++e) out.edges[e].wait_s = totals.waits[e];
   out.flavour = FlavourOf(out, run);

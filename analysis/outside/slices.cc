@@ -11,6 +11,10 @@
 namespace headrace::analysis {
 namespace {
 
+std::string WithoutNumber(const std::string& name) {
+  return name.substr(0, name.find_last_not_of("0123456789") + 1);
+}
+
 // Builds the groups, edges and slices of a run.
 class Builder {
  public:
@@ -135,6 +139,8 @@ class Builder {
     std::map<int64_t, const ProcessRow*> by_pid;
     for (const ProcessRow& process : run_.processes) by_pid[process.pid] = &process;
     std::map<std::pair<int64_t, std::string>, size_t> kinds;
+    // Names of threads end where their numbers begin; a program may be called so: bzip2.
+    std::map<size_t, std::set<std::string>> numbered;
     // Parents come before children in the order of their start.
     std::vector<const ProcessRow*> order;
     for (const ProcessRow& process : run_.processes) order.push_back(&process);
@@ -171,10 +177,16 @@ class Builder {
       const auto key = std::pair(parent_kind ? static_cast<int64_t>(*parent_kind) : -1, name);
       const auto [it, added] = kinds.emplace(key, seen_->kinds.size());
       if (added) seen_->kinds.push_back({name, {}, {}, parent_kind});
+      if (process->process != name && WithoutNumber(process->process) == name) {
+        numbered[it->second].insert(process->process);
+      }
       seen_->kinds[it->second].process_ids.push_back(process->process_id);
       seen_->kinds[it->second].pids.push_back(process->pid);
       kind_of_[process->process_id] = it->second;
       process_of_pid_[process->pid] = process->process_id;
+    }
+    for (const auto& [kind, names] : numbered) {
+      if (names.size() == 1) seen_->kinds[kind].name = *names.begin();
     }
   }
 

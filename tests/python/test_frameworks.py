@@ -78,6 +78,24 @@ class Frameworks(ProgramTest):
         self.assertGreater(busy["tf.data/map"], 0.8 * waited)
         self.assertLess(busy["tf.data/map"], 1.1 * waited)
 
+    def test_the_first_batch_of_a_later_iterator_is_waited_for(self):
+        code = """
+import tensorflow.data as data
+got = []
+dataset = data.Range(80).map(slow).batch(4).prefetch(2)
+for epoch in range(4):
+    time.sleep(0.01)
+    for batch in dataset:
+        got.append(batch)
+show(got)
+"""
+        got, counted, busy, steps, (waited, _, rows) = self.plain(code)
+        self.assertEqual(got, self.plain(code, PYTHONPATH="")[0])
+        self.assertEqual(counted["receiver/first_batch"], 3, "that of the first is of the start")
+        self.assertGreater(busy["receiver/first_batch"], 3 * 4 * 0.005)
+        self.assertLess(busy["receiver/first_batch"], 0.5 * waited)
+        self.assertEqual((steps, rows), (4 * 20 - 1, 4 * (4 * 20 - 1)))
+
     def test_what_runs_beside_the_trainer_has_a_stage_for_each_kind_of_thread(self):
         counted, busy, steps, (waited, computed, rows) = self.check_loop(
             "data.Range(400).map(slow, num_parallel_calls=2).batch(4).prefetch(2)", 0.03,

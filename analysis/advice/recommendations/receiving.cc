@@ -1,6 +1,6 @@
-// R25, R26 and R30: what the trainer's own thread does for batches that workers made. It starts
-// workers and ends them, takes bytes from a pipe and unpickles them, and no number of workers helps
-// that.
+// R25, R26, R30 and R31: what the trainer's own thread does for batches that workers made. It
+// starts workers and ends them, takes bytes from a pipe and unpickles them, and no number of
+// workers helps that.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -134,9 +134,33 @@ Recommendation ShareByName(const Evidence& e) {
   return result;
 }
 
+// Each epoch of tf.data is an iterator of its own: it starts threads and fills the shuffle buffer
+// and the prefetch anew before the first batch is there (tensorflow.org/guide/data, "Randomly
+// shuffling input data", shuffle and repeat).
+Recommendation KeepIterator(const Evidence& e) {
+  const PipelineModel& model = e.model();
+  std::vector<size_t> first = Receiving(model);
+  std::erase_if(first, [&](size_t op) { return model.operators()[op].kind != kFirstBatchKind; });
+  if (first.empty()) return DoesNotFire("no epoch was seen to begin with an iterator of its own");
+  const double first_s = SecondsOf(model, first);
+  const double epochs = model.operators()[first[0]].visit_ratio;  // a batch
+  const std::string why = fmt::format(
+      "the trainer waits {} for the first batch of each epoch of {:.0f}: {} of its time",
+      FormatDuration(epochs > 0 ? first_s / epochs * 1e9 : 0), epochs > 0 ? 1 / epochs : 0,
+      FormatPercent(first_s * model.demands().rate / model.consumers()));
+  return IfWorthwhile(
+      e,
+      e.Predict(Cheaper(e, first, kFirstBatchesStillCost), Cheaper(e, first, kFirstBatchesCost),
+                Cheaper(e, first, 0)),
+      why,
+      "make one iterator for all epochs (repeat() before shuffle() and batch()), or "
+      "a smaller shuffle buffer");
+}
+
 HR_RECOMMENDATION(25, "keep the workers of a loader", "", KeepWorkers);
 HR_RECOMMENDATION(26, "share memory with the workers", "", ShareMemory);
 HR_RECOMMENDATION(30, "share tensors by name", "", ShareByName);
+HR_RECOMMENDATION(31, "one iterator for all epochs", "", KeepIterator);
 
 }  // namespace
 }  // namespace headrace::analysis

@@ -70,6 +70,7 @@ std::string RuleOfReceiving(const PipelineModel& model, std::optional<size_t> op
   const OperatorModel& blamed = model.operators()[*op];
   if (blamed.stage == kNoStage || !model.stages()[blamed.stage].stays_on_consumer) return "";
   if (blamed.kind == kStartKind) return "R25";
+  if (blamed.kind == kFirstBatchKind) return "R31";
   const Demands::Operator& cost = model.demands().operators[*op];
   const bool asks = blamed.kind == kUnpickleKind && cost.blocked_s > kAsksItsWorker * cost.cpu_s;
   return asks ? "R30" : "R26";

@@ -2,7 +2,8 @@
 do meanwhile, by its own analytical model (tf.data.experimental.get_model_proto), which has the pipeline as it runs: rewritten,
 with the parallelism that is in use now. That model is looked at a few times a second, on the trainer's thread.
 
-An iterator is seen from its second batch on: the first shows how it is made. One whose model is not there (autotuning is off, or
+An iterator is seen from its second batch on: the first shows how it is made. What the trainer waits for the first batch of a
+later iterator, as each epoch begins with, is an operator of its own: it starts threads and fills buffers. One whose model is not there (autotuning is off, or
 an older version) is only seen where the trainer's own thread makes its batches; else it is left alone, and seen from outside.
 """
 import functools
@@ -10,14 +11,15 @@ import threading
 import time
 
 from headrace import _account, _tfmodel
-from headrace._account import TRAINER, Process, thread
+from headrace._account import RECEIVER, TRAINER, Process, thread
 from headrace._batches import _NO_STAGE, Batches
 from headrace._library import active, function
 from headrace._operator import _end, operator
 
 _step = function("hrx_step")
 _done = function("hrx_done")
-_next_closed = function("hrx_next_closed")
+_next_begin, _next_end = function("hrx_next_begin"), function("hrx_next_end")
+_next_failed, _next_closed = function("hrx_next_failed"), function("hrx_next_closed")
 
 # A look may take this part of the thread's time, and is not made more often, nor much less often, than that. The first one is dear.
 _LOOK_SHARE, _LOOK_EVERY_NS, _LOOK_SELDOM_NS = 0.004, 100_000_000, 1_000_000_000
@@ -59,6 +61,7 @@ class _Source(Batches):
         self.pipeline = self.ends = None  # what tf.data does, by its model; the step that `fit` is inside
         self.seen = self.alone = self.fits = False
         self.rows_each = 0
+        self.goes_on = False  # its first batch was accounted for
         self.clock, self.waited_ns = None, 0
         self.sampled_ns = self.sampled_cpu_ns = self.next_sample_ns = 0  # waits of which others' CPU time is known
         self.next_look_ns = self.last_look_ns = 0
@@ -92,17 +95,40 @@ class _Source(Batches):
         if self._makes_itself:
             self._stage = min(own, _NO_STAGE)
             self._source = min(_account.register_operator(b"fetch", b"fetch", own), _NO_STAGE)
-        self._served = 0
+        if not self.goes_on:
+            self._served = 0
+        self.goes_on = False
         self.clock = _Clock()
         return True
 
     # ---- A loop over the iterator ----
 
-    def take(self, iterator, call):
-        if not self.seen:
+    def first(self, iterator, call):
+        """The first batch. Of the program's first iterator it is part of the start, of a later one part of the training."""
+        if not _account.is_consumer():
             batch = call()
             self.decide(iterator)
             return batch
+        stage = _account.stage_id(RECEIVER, 0, 1)
+        op = min(_account.register_operator(b"first_batch", b"first", stage), _NO_STAGE)
+        _next_begin(op, min(stage, _NO_STAGE), 0)
+        thread.asking = True
+        try:
+            batch = call()
+        except BaseException:
+            _next_failed(op)
+            raise
+        finally:
+            thread.asking = False
+        self.decide(iterator)
+        self._served, self.goes_on = _next_end(op, self.rows_each), not self.alone
+        if self.alone:
+            self.close()
+        return batch
+
+    def take(self, iterator, call):
+        if not self.seen:
+            return self.first(iterator, call)
         if self.alone:
             return call()
         self._next = call

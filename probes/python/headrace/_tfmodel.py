@@ -17,7 +17,7 @@ _queue_sampled = function("hrx_queue_sampled")
 _queue_capacity = function("hrx_queue_capacity")
 
 OWN_THREAD = "tf.data"  # the stage of what the trainer's own thread makes
-_PREFETCH = OWN_THREAD + " prefetch"
+_PREFETCH, _BEFORE = OWN_THREAD + " prefetch", OWN_THREAD + " before "
 
 # Node classes of the model's format (model.proto) that have threads of their own.
 _ASYNCHRONOUS = (2, 4, 6)
@@ -38,11 +38,15 @@ _NAMES = {
     "MemoryCacheImpl": ("cache", "cache"), "FixedLengthRecord": ("FixedLengthRecordDataset", "fetch"),
     "Unbatch": ("unbatch", "batch"), "Zip": ("zip", "zip"), "Prefetch": ("prefetch", "prefetch"),
 }
+# Nodes whose inputs come and go: a source is opened, read and closed, again and again.
+_REOPENS = {"Repeat", "ForeverRepeat", "FiniteRepeat", "ShuffleAndRepeat", "FlatMap", "Interleave", "ParallelInterleave",
+            "LegacyParallelInterleave"}
+_MOST_UNSEEN = 9  # times what was seen; the rest waits for the next look
 # Nodes that hand on what they get.
 _LIGHT = {"Root", "Range", "Repeat", "ForeverRepeat", "Take", "Skip", "Options", "Model", "Shard", "AssertCardinality",
           "Tensor", "FromTensor", "Random", "MaxIntraOpParallelism", "PrivateThreadPool", "FiniteTake", "FiniteSkip", "FiniteRepeat", "Concatenate"}
 # What more of can be made at once by a setting.
-_DIVISIBLE = {"map", "batch", "padded_batch", "map_and_batch", "interleave", "flat_map", "TFRecordDataset", "TextLineDataset"}
+_DIVISIBLE = {"map", "batch", "padded_batch", "map_and_batch", "interleave", "TFRecordDataset", "TextLineDataset"}
 
 # What an interleave may take turns with.
 _SOURCES = {"flat_map", "from_generator", "TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset"}
@@ -177,7 +181,7 @@ class _Stage:
         self.most = 0 if divisible else 1
         if divisible[:1] == ["interleave"] and self.sources:
             self.most = max(self.sources, self.threads)
-        if self.name == _PREFETCH and divisible:
+        if divisible and self.name.startswith((_PREFETCH, _BEFORE)):
             self.name = OWN_THREAD + " " + divisible[0]  # its thread is that of what it runs
 
     def id(self):
@@ -255,6 +259,7 @@ class Pipeline:
         self.pool = pool  # threads
         self.python, self.sources = python, sources
         self.before = {}  # node -> (busy ns, elements)
+        self.unseen = {}  # node that reopens its inputs -> elements that it handed on and nobody was seen to make
         self.taken_before = 0
         self.by_owner = {}  # (node that divides, whether what comes before it) -> stage
         self.stages, self.ahead = [], None
@@ -305,10 +310,25 @@ class Pipeline:
             return stage
 
         last = nodes[model.output]
-        waiting = [(model.output, stage_of(None, OWN_THREAD, 1, True))]
+        def grown(key):
+            node = nodes[key]
+            now[key] = node.processing_time, node.num_elements
+            busy, elements = self.before.get(key, (0, 0))
+            return max(0, node.processing_time - busy), max(0, node.num_elements - elements)
+
+        def with_unseen(key, inputs):
+            """How many times as much the inputs of such a node did as they were seen to do: what ended between two looks left
+            no trace."""
+            seen = sum(grown(each)[1] for each in inputs)
+            unseen = self.unseen.get(key, 0) + grown(key)[1] - seen
+            added = min(max(0, unseen), _MOST_UNSEEN * seen)
+            self.unseen[key] = unseen - added
+            return 1 + added / seen if seen else 1.0
+
+        waiting = [(model.output, stage_of(None, OWN_THREAD, 1, True), 1.0)]
         visited = set()
         while waiting:
-            key, stage = waiting.pop()
+            key, stage, times = waiting.pop()
             if key in visited or key not in nodes:
                 continue
             visited.add(key)
@@ -325,16 +345,20 @@ class Pipeline:
                     p for p in node.parameters if p.name == "cycle_length"]
                 if parallel:
                     own = stage_of((key, 0), "tf.data " + words, max(1, min(round(parallel[0].value), self.pool)))
-                    before = stage_of((key, 1), "tf.data before " + words, 1)
+                    before = stage_of((key, 1), _BEFORE + words, 1)
                 else:
                     own = before = stage_of((key, 0), "tf.data " + words, 1)
             if name not in _LIGHT and (name != "Prefetch"):
-                busy, elements = self.before.get(key, (0, 0))
-                now[key] = node.processing_time, node.num_elements
-                own.add(name, max(0, node.processing_time - busy), max(0, node.num_elements - elements))
+                busy, elements = grown(key)
+                own.add(name, int(times * busy), int(times * elements))
             # What is interleaved runs in the threads that do it; its first input is what they are made from.
             rest = own if node.node_class == _INTERLEAVES else before
-            waiting.extend((each, before if at == 0 else rest) for at, each in reversed(list(enumerate(inputs))))
+            reopened = inputs[1:] if node.node_class == _INTERLEAVES or name == "FlatMap" else inputs
+            of_reopened = times
+            if name in _REOPENS:
+                of_reopened *= with_unseen(key, [each for each in reopened if each in nodes])
+            waiting.extend((each, before if at == 0 else rest, of_reopened if each in reopened else times)
+                           for at, each in reversed(list(enumerate(inputs))))
         self.before = now
         taken, self.taken_before = last.num_elements - self.taken_before, last.num_elements
         self.taken = max(0, taken)

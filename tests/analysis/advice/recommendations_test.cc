@@ -265,6 +265,15 @@ RunView Unpickling(double blocked_s) {
   costs.unpickle_blocked_s = blocked_s;
   return RecordReceived(costs, 10, 1);
 }
+// Each epoch of 20 batches begins with a wait of so many seconds.
+RunView FirstBatches(double wait_s) {
+  RunView run = Starting(wait_s / 20);
+  for (OperatorRow& op : run.operators) {
+    if (op.kind == "start") op.kind = kFirstBatchKind;
+  }
+  return run;
+}
+
 // Two workers whose batches are taken in turn: 6 ms each on average, 9 and 3 ms where they differ.
 RunView InTurn(bool uneven) {
   Received costs;
@@ -508,6 +517,10 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R26", "small ones", Receiving(1e3), silent, "that is little"},
       {"R30", "tensors that are asked for", Unpickling(0.006), fires, "the memory of tensors"},
       {"R30", "hardly ever", Unpickling(0.00002), silent, "that is little"},
+      {"R31", "each epoch fills its buffers", FirstBatches(0.3), fires,
+       "the first batch of each epoch of"},
+      {"R31", "they are full at once", FirstBatches(0.0001), silent, "would gain"},
+      {"R31", "no iterator begins again", Starting(0.1), silent, "no epoch was seen"},
       {"R29", "one worker has the long items", InTurn(true), fires, "1.5 times as long"},
       {"R29", "workers alike", InTurn(false), silent, "no worker was seen"},
       {"R28", "nobody sampled it", Decompressing(0, 0), unknown, "was not sampled"},
