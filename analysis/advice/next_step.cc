@@ -62,8 +62,8 @@ Workers WorkersOf(const RunView& run, const Allocation& plan) {
   for (const StageRow& stage : run.stages) {
     // They may have been ended before the program was.
     if (stage.name == "workers") {
-      workers.now = static_cast<int>(std::max<int64_t>(stage.last_parallelism_count,
-                                                       std::llround(stage.parallelism_count)));
+      workers.now = static_cast<int>(
+          std::max<int64_t>(stage.last_parallelism_count, std::llround(stage.parallelism_count)));
     }
   }
   workers.now = std::max(workers.now, 0);

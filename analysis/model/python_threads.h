@@ -11,8 +11,8 @@ inline constexpr std::string_view kThreadCall =
     "thread_call";  // kind of what Python's threads call
 
 // Whether the stage is threads of a Python program that compute, and that never used more than one
-// core, alone or together with the trainer: whether more of them would, one run cannot tell. Code in C may
-// let others run meanwhile.
+// core, alone or together with the trainer: whether more of them would, one run cannot tell. Code
+// in C may let others run meanwhile.
 bool MayShareInterpreter(const PipelineModel& model, size_t stage);
 
 }  // namespace headrace::analysis

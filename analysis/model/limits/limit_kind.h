@@ -36,7 +36,8 @@ struct Relief {
 double FactorOf(Step step);
 std::string FasterText(double factor);
 // The rule about what a trainer's thread does for batches that workers made, if that is what
-// `op` does: "R25" for starting workers, "R31" for the first batch of each epoch, "R26" for taking batches from them; else empty.
+// `op` does: "R25" for starting workers, "R31" for the first batch of each epoch, "R26" for taking
+// batches from them; else empty.
 std::string RuleOfReceiving(const PipelineModel& model, std::optional<size_t> op);
 
 // Whether much of the time of the trainer's thread goes into starting workers again and again.
