@@ -70,12 +70,17 @@ CASES = {
     "queue_sqlite": (r"other thread|reader|producer|one thread|queue", r"other thread|reader|producer|one thread|queue", None),
     "bursty_stream": (r"pauses of workers", r"prefetch|burst|ahead|buffer|worker.*timer|timer.*worker",
                       r"prefetch_factor 2 -> (1[5-9]|[2-9]\d)"),
+    "feature_server": (r"waiting for the network", r"network", None),
+    "bz_pipe": (None, r"bzip2", None),
+    "tf_shuffle_fill": (r"own thread, operator first_batch", r"epoch|tf\.data|first", r"one iterator for all epochs"),
+    "tf_gzip_records": (r"TFRecord", r"tf\.data|one thread", None),
 }
 
 # Modules beside torch that a program imports.
 NEEDS = {"lightning_fit": "lightning", "accelerate_none": "accelerate", "hf_map": "datasets", "hf_stream": "datasets",
          "wds_tar": "webdataset", "tf_map": "tensorflow", "keras_fit": "tensorflow", "tf_sleep": "tensorflow", "keras_wait": "tensorflow",
-         "ray_map": "ray.data", "ray_trainer": "ray.data", "jpeg_tf": "tensorflow"}
+         "ray_map": "ray.data", "ray_trainer": "ray.data", "jpeg_tf": "tensorflow",
+         "tf_shuffle_fill": "tensorflow", "tf_gzip_records": "tensorflow"}
 
 
 def rate_of(output):
