@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """statement_cost.py HEADRACE [OTHER]: CPU time of `report` and `plan` of runs with 10, 100 and 1000 operators.
 
-Each pipeline has five stages of operators that compute, and is recorded once by HEADRACE for six seconds. With --times N the stored
-course of each run is made N times as long by copying its intervals, as of a run that lasted so long without a roll-up. With OTHER, an
-older or newer program, both read the same store, taken in turn; its time comes second, then how many times as much the first took (medians).
+Each pipeline has five stages of operators that compute, and is recorded once by HEADRACE for six seconds. With --lasting SECONDS the stored
+course is made as that of a run that lasted so long, in the windows that the rollup leaves (tests/web/day.py). With --times N it is made N times
+as long by copying its intervals: without a rollup. With OTHER, an older or newer program, both read the same store, taken in turn; its time
+comes second, then how many times as much the first took (medians), and the most memory of each.
 
-usage: statement_cost.py HEADRACE [OTHER] [--times N] [--rounds N] [--operators 10,100,1000]
+usage: statement_cost.py HEADRACE [OTHER] [--lasting SECONDS | --times N] [--rounds N] [--operators 10,100,1000]
 """
 import argparse
 import os
@@ -13,7 +14,11 @@ import pathlib
 import sqlite3
 import statistics
 import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "web"))
+import day  # noqa: E402
 
 STAGES = 5
 
@@ -42,11 +47,20 @@ def lengthen(path, times):
         db.execute(f"UPDATE runs SET duration_ns = duration_ns * {times}")
 
 
-def cpu_s(command, folder):
-    before = os.times()
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
+def last(path, seconds, operators):
+    """The run lasts so long, in the windows of a rollup; each operator is at work in every window that it was."""
+    with sqlite3.connect(path) as db:
+        day.make_day(db, seconds * day.SECOND_NS, operators=1, active=1, sooner=max(1, operators // 100))
+
+
+def cost(command, folder):
+    """CPU seconds and MiB."""
+    child = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode not in (0, 4):  # 4: undecided
+        raise subprocess.CalledProcessError(child.returncode, command)
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
 def main():
@@ -54,6 +68,7 @@ def main():
     parser.add_argument("headrace")
     parser.add_argument("other", nargs="?")
     parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--lasting", type=int, default=0, help="seconds")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--operators", default="10,100,1000")
     options = parser.parse_args()
@@ -66,13 +81,16 @@ def main():
             subprocess.run([programs[0], "run", "wide.toml", "--db", store, "--quiet", "--duration", "6s"], cwd=folder, check=True)
             if options.times > 1:
                 lengthen(folder / store, options.times)
+            if options.lasting:
+                last(folder / store, options.lasting, operators)
             for command in ("report", "plan"):
                 taken = [[] for _ in programs]
                 for _ in range(options.rounds):
                     for program, times in zip(programs, taken):
-                        times.append(cpu_s([program, command, "1", "--db", store], folder))
-                medians = [statistics.median(times) for times in taken]
-                spread = ", ".join(f"{median:.3f} s [{min(times):.3f}, {max(times):.3f}]" for median, times in zip(medians, taken))
+                        times.append(cost([program, command, "1", "--db", store], folder))
+                medians = [statistics.median(seconds for seconds, _ in times) for times in taken]
+                spread = ", ".join(f"{median:.3f} s [{min(times)[0]:.3f}, {max(times)[0]:.3f}] {max(mib for _, mib in times):.0f} MiB"
+                                   for median, times in zip(medians, taken))
                 ratio = f"; {medians[0] / medians[1]:.1f} times" if len(medians) > 1 else ""
                 print(f"{command} of {operators} operators: {spread}{ratio}", flush=True)
 

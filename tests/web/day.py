@@ -1,7 +1,9 @@
 """Makes a day of a recorded run: its windows again and again, as long as the rollup leaves them (collectors/store/rollup.cc), each operator
 as many. Rates stay those of the recording, totals are those of the new windows.
 
-make_day(connection): run 1 of that database, the only one, lasts a day, has OPERATORS operators and about a million rows of their course.
+make_day(connection): run 1 of that database, the only one, lasts a day, has OPERATORS operators and about a million rows of their course. Its
+windows are those of at most 100 operators; with sooner=10 they are those of 1000. operators=1, active=1: those of the recording, at work in
+every window that they were.
 """
 
 SECOND_NS = 10**9
@@ -62,15 +64,15 @@ def repeat(connection, table):
     replace_rows(connection, table, f"SELECT {', '.join(selected)} FROM copies AS c JOIN {table} AS r ON r.run_id = 1 AND r.start_ns = c.from_ns")
 
 
-def multiply_operators(connection):
+def multiply_operators(connection, operators, active_operators):
     """Each operator becomes as many others, which take turns at its work. The trainer stays one."""
     work = connection.execute("SELECT COUNT(*) FROM operators WHERE run_id = 1 AND kind <> 'consumer'").fetchone()[0]
-    each = -(-OPERATORS // work)
+    each = -(-operators // work)
     connection.execute("CREATE TEMP TABLE turns (turn INTEGER PRIMARY KEY)")
     connection.executemany("INSERT INTO turns VALUES (?)", [(i,) for i in range(each)])
     counted = [name for name in columns(connection, "operator_intervals") if name not in KEYS]
-    shares = ", ".join(whole(f"r.{name} * c.times / CASE WHEN o.kind = 'consumer' THEN 1 ELSE {ACTIVE} END") for name in counted)
-    active = f"((t.turn - c.number * {ACTIVE}) % {each} + {each}) % {each} < {ACTIVE}"
+    shares = ", ".join(whole(f"r.{name} * c.times / CASE WHEN o.kind = 'consumer' THEN 1 ELSE {active_operators} END") for name in counted)
+    active = f"((t.turn - c.number * {active_operators}) % {each} + {each}) % {each} < {active_operators}"
     replace_rows(connection, "operator_intervals",
                  f"SELECT 1, c.start_ns, r.operator_id * {each} + t.turn, {shares} FROM copies AS c "
                  "JOIN operator_intervals AS r ON r.run_id = 1 AND r.start_ns = c.from_ns JOIN operators AS o USING (run_id, operator_id) "
@@ -118,12 +120,12 @@ def add_up(connection):
     connection.execute("INSERT INTO step_histogram SELECT 1, step_ns, SUM(steps_count) FROM step_time_intervals WHERE run_id = 1 GROUP BY step_ns")
 
 
-def make_day(connection, day_ns=DAY_NS):
+def make_day(connection, day_ns=DAY_NS, operators=OPERATORS, active=ACTIVE, sooner=1):
     recorded_ns = connection.execute("SELECT duration_ns FROM runs WHERE run_id = 1").fetchone()[0]
-    make_windows(connection, "windows", WINDOWS, day_ns)
+    make_windows(connection, "windows", [(age // sooner, window) for age, window in WINDOWS[:-1]] + [WINDOWS[-1]], day_ns)
     make_windows(connection, "measured", MEASURED, day_ns)
     make_templates(connection, recorded_ns)
-    multiply_operators(connection)
+    multiply_operators(connection, operators, active)
     for table in ("stage_intervals", "queue_intervals", "resource_intervals", "step_time_intervals", "intervals"):
         repeat(connection, table)
     measure(connection, day_ns / recorded_ns)
