@@ -292,16 +292,16 @@ void DeliveryLedger::MergeEpoch(uint64_t number, const DeliveryState::Epoch& the
   Finish(number);
 }
 
-// Epochs that are whole, from the first on, need no memory.
+// Epochs that are whole, from the first on, need no memory. Behind epochs of which only a number of
+// rows is known they stay until they are closed as well: EachSettled still has to tell them.
 void DeliveryLedger::Finish(uint64_t epoch) {
-  if (epoch != state_.first_epoch) return;
+  if (epoch != state_.first_epoch || state_.rows_before) return;
   for (auto it = state_.epochs.begin();
        it != state_.epochs.end() && it->first == state_.first_epoch &&
        num_done_.at(it->first) == splits().size();
        it = state_.epochs.erase(it)) {
     num_done_.erase(it->first);
     ++state_.first_epoch;
-    if (state_.rows_before) *state_.rows_before += rows_;
   }
 }
 

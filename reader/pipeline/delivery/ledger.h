@@ -55,7 +55,8 @@ class DeliveryLedger {
   // Settles what of `spans` is not settled yet, and returns it. Throws as CheckRows.
   std::vector<RowSpan> Admit(std::span<const RowSpan> spans);
   // Adds what another ledger of the same splits has settled. Throws Error kBadData where both have
-  // settled a row; of epochs that one of them has closed, where both together have too many.
+  // settled a row. Of epochs that one of them has closed only numbers are compared: it throws where
+  // both together have too many rows.
   void Merge(const DeliveryLedger& other);
   // Epochs before this one are over: all their rows are settled, here or in the ledgers of other
   // ranks. Only how many are settled here is kept, so that a job without end takes no more memory.

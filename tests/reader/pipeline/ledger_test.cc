@@ -204,10 +204,17 @@ TEST(DeliveryLedger, EpochsThatAreClosedAreComparedByTheNumberOfTheirRows) {
   all.Merge(closed);
   all.Merge(before);
   EXPECT_EQ(all.missing_rows(), 15u);
-  // An epoch that is whole after closed ones is over as well.
+  // An epoch that is whole after closed ones is still told, as its rows may not have been reported.
   closed.Admit(std::vector<RowSpan>{{3, 0, 0, 10, 10}, {3, 1, 10, 10, 10}});
+  EXPECT_EQ(closed.first_epoch(), 3u);
+  EXPECT_EQ(closed.missing_rows(), 30u);
+  uint64_t rows = 0;
+  for (const RowSpan& span : closed.Settled(0)) rows += span.epoch == 3 ? span.count : 0;
+  EXPECT_EQ(rows, 20u);
+  closed.Close(4);
   EXPECT_EQ(closed.first_epoch(), 4u);
   EXPECT_EQ(closed.missing_rows(), 30u);
+  EXPECT_EQ(closed.RowsBefore(4), 50u);
   DeliveryState state;
   state.first_epoch = 2;
   for (const uint64_t impossible : {uint64_t{41}, UINT64_MAX}) {
