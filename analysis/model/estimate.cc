@@ -222,6 +222,20 @@ Demands PipelineModel::EstimateFrom(const WindowRow& sum, const std::vector<doub
   return demands;
 }
 
+// The share of their time in which those who make batches compute, in the busiest stage.
+double PipelineModel::MakersCompute(const WindowRow& sum) const {
+  double most = 0;
+  for (const StageModel& stage : stages_) {
+    if (stage.on_consumer || stage.row >= sum.stages.size()) continue;
+    const StageCounters& threads = sum.stages[stage.row];
+    const double all_s = Seconds(threads.lifetime_ns);
+    if (all_s > 0) {
+      most = std::max(most, (Seconds(threads.on_cpu_ns) + Seconds(threads.runnable_ns)) / all_s);
+    }
+  }
+  return std::min(1.0, most);
+}
+
 // Returns the seconds that the stage's threads were on a CPU.
 double PipelineModel::EstimateStage(size_t s, const WindowRow& sum,
                                     const std::vector<double>& places, Demands* demands) const {
@@ -233,10 +247,13 @@ double PipelineModel::EstimateStage(size_t s, const WindowRow& sum,
     const OperatorCounters& op = sum.operators[i];
     double blocked_s = BlockedSeconds(op, times.cpu.cpu_s[m], times);
     // Who takes a batch from a worker is blocked for as long as that one is busy with others. Who
-    // unpickles one has it, and asks its worker for the memory of each tensor: that is a cost.
+    // unpickles one has it, and asks its worker for the memory of each tensor: that is a cost, but
+    // for the time in which the worker computes. That is how long the next batch takes anyway, and
+    // a worker with less to do answers sooner.
     const std::string& kind = operators_[i].kind;
     const bool costs = kind == kStartKind || kind == kFirstBatchKind || kind == kUnpickleKind;
     if (stage.stays_on_consumer && times.is_split && !costs) blocked_s = 0;
+    if (stage.stays_on_consumer && kind == kUnpickleKind) blocked_s *= 1 - MakersCompute(sum);
     const double completions = static_cast<double>(op.completions_count);
     // An operator that completed nothing in these windows is booked per step instead.
     const double scale = completions > 0 ? operators_[i].visit_ratio / completions : 1 / steps;

@@ -9,6 +9,7 @@
 #include "analysis/advice/recommendations.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/model/prediction.h"
 #include "tests/analysis/made_runs.h"
 #include "tests/analysis/process_figure.h"
 
@@ -90,6 +91,23 @@ TEST(Receiving, TensorsAreToBeSharedByName) {
   EXPECT_EQ(next.kind, NextKind::kChange);
   EXPECT_THAT(next.text, HasSubstr("set_sharing_strategy"));
   EXPECT_GT(next.gain, 0.5) << "of 8 ms, 6 are waited";
+}
+
+// While its worker computes, the trainer's thread waits for what it asks: that is the worker's
+// time.
+TEST(Receiving, WaitsForAWorkerThatComputesAreTheWorkers) {
+  Received costs;
+  costs.workers = 1;
+  costs.cores = 4;
+  costs.make_cpu_s = 0.032;
+  costs.unpickle_blocked_s = 0.031;
+  const RunView run = RecordReceived(costs, 10, 1);
+  const PipelineModel model(run);
+  EXPECT_EQ(FindBottleneck(model).findings[0].limit.kind_name(), kStageLimit);
+  const Predictor predictor(model);
+  Settings settings = model.current();
+  settings.parallelism[0] = 2;
+  EXPECT_GT(predictor.Rate({settings, {}}), 1.6 * model.demands().rate);
 }
 
 // Nobody gives the receiver threads, and more workers are not advised for it.
