@@ -251,7 +251,8 @@ double PipelineModel::EstimateStage(size_t s, const WindowRow& sum,
     // for the time in which the worker computes. That is how long the next batch takes anyway, and
     // a worker with less to do answers sooner.
     const std::string& kind = operators_[i].kind;
-    const bool costs = kind == kStartKind || kind == kFirstBatchKind || kind == kUnpickleKind;
+    const bool costs = kind == kStartKind || kind == kFirstBatchKind || kind == kUnpickleKind ||
+                       kind == kSampleKind;
     if (stage.stays_on_consumer && times.is_split && !costs) blocked_s = 0;
     if (stage.stays_on_consumer && kind == kUnpickleKind) blocked_s *= 1 - MakersCompute(sum);
     const double completions = static_cast<double>(op.completions_count);

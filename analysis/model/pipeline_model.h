@@ -37,6 +37,9 @@ inline constexpr size_t kNoStage = static_cast<size_t>(-1);
 inline constexpr const char* kOrderKind = "order";
 // That of operators which start and end workers.
 inline constexpr const char* kStartKind = "start";
+// That of an operator which finds the rows of the next batch: whatever it waits for, nobody makes
+// batches meanwhile that it could take.
+inline constexpr const char* kSampleKind = "sample";
 // That of an operator in which the trainer waits for the first batch of an epoch, where each epoch
 // has threads and buffers of its own.
 inline constexpr const char* kFirstBatchKind = "first";

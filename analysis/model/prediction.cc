@@ -308,6 +308,16 @@ std::optional<double> Predictor::RateOfFullStores(const Variant& variant, double
   if (const auto store = OnFullStore(variant); store && !IsCurrent(variant)) {
     full = std::min(full, store->rate);
   }
+  // Pauses may be of one of several loaders, or come before a longer queue is full.
+  if (model_.pauses()) {
+    const size_t stage = model_.pauses()->stage;
+    Variant held = variant;
+    int& queue = held.settings.queue_capacity[stage];
+    if (queue > model_.current().queue_capacity[stage]) {
+      queue = model_.current().queue_capacity[stage];
+      full = std::min(full, PointAt(held).rate);
+    }
+  }
   if (full > rate * (1 - kNoGain)) return std::nullopt;
   return full * std::exp(-kNormal90 * kSaturatedError);
 }

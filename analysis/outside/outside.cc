@@ -156,6 +156,22 @@ LostShare ShareLost(const RunView& run) {
   return most;
 }
 
+// The most processes of the kind that lived at the same time.
+double MostAtOnce(const RunView& run, const ProcessKind& kind) {
+  constexpr int64_t kSeenLateNs = 20'000'000;  // an end, at the next look
+  std::vector<std::pair<int64_t, int>> changes;
+  for (const ProcessRow& process : run.processes) {
+    const std::vector<int64_t>& ids = kind.process_ids;
+    if (std::find(ids.begin(), ids.end(), process.process_id) == ids.end()) continue;
+    changes.emplace_back(process.started_ns, 1);
+    if (process.ended_ns) changes.emplace_back(*process.ended_ns - kSeenLateNs, -1);
+  }
+  std::sort(changes.begin(), changes.end());
+  int alive = 0, most = 1;
+  for (const auto& [ns, change] : changes) most = std::max(most, alive += change);
+  return most;
+}
+
 // Kinds whose threads were stopped for most of the time that was seen of them.
 std::vector<size_t> StoppedKinds(const Outside& out) {
   std::vector<double> stopped(out.kinds.size()), total(out.kinds.size());
@@ -477,12 +493,9 @@ Outside LookFromOutside(const RunView& run) {
     // With causes a thread's whole life is seen; a group of first threads has one a process, of
     // which some may follow others.
     const double processes = static_cast<double>(out.kinds[out.groups[g].kind].pids.size());
-    const bool follow = out.knowledge >= OutsideKnowledge::kCauses && processes > 2 &&
-                        out.groups[g].threads_count < kFollowOthers * processes;
-    if (out.groups[g].main && follow) {
-      out.groups[g].threads_count = std::max(1.0, out.groups[g].threads_count);
-    } else if (out.groups[g].main) {
-      out.groups[g].threads_count = processes;
+    if (out.groups[g].main) {
+      const double at_once = MostAtOnce(run, out.kinds[out.groups[g].kind]);
+      out.groups[g].threads_count = at_once < kFollowOthers * processes ? at_once : processes;
     }
   }
   for (size_t e = 0; e < out.edges.size(); ++e) out.edges[e].wait_s = totals.waits[e];

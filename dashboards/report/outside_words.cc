@@ -270,8 +270,9 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
 std::string Advice(const RunView& run, const Outside& seen) {
   const std::string advice = AdviceOf(run, seen);
   const std::string ahead = WaitsAlone(seen).empty() ? "" : AdviceAlone(seen);
-  return ahead.empty() ? advice
-                       : fmt::format("{}, more let such waits overlap; or {}", ahead, advice);
+  return ahead.empty()
+             ? advice
+             : fmt::format("{}. More of them let such waits overlap. Or {}", ahead, advice);
 }
 
 std::string Basis(const Outside& seen) {
@@ -393,7 +394,7 @@ std::string LimitLine(const Outside& seen) {
       none ? "undecided: nothing that was seen explains its waits" : "undecided: " + named(first);
   constexpr double kWorthSaying = 0.1;
   if (seen.findings.size() > 1 && seen.findings[1].probability >= kWorthSaying) {
-    text += (none ? "; next likely is " : " or ") + named(seen.findings[1]);
+    text += (none ? ", or " : " or ") + named(seen.findings[1]);
   }
   return text;
 }

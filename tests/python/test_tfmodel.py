@@ -49,6 +49,12 @@ class Model(unittest.TestCase):
         pipeline.update(reading(10, 20, 20, 120, repeats="Shuffle"))  # its buffer is no loss
         self.assertEqual(pipeline.stages[0].operators["TFRecordDataset"][1:], [20_000_000, 20])
 
+    def test_what_no_setting_divides_stays_one(self):
+        made = model((1, node("Prefetch", [2], _PREFETCHES, buffer_size=2)), (2, node("BatchV2", [3], busy_ms=1, elements=9)),
+                     (3, node("FlatMap", [4, 5], elements=36)), (4, node("Tensor")), (5, node("Generator", busy_ms=30, elements=36)))
+        stage = _tfmodel.Pipeline(made, 8, {"from_generator"}).stages[0]
+        self.assertEqual((stage.name, stage.most), ("tf.data prefetch", 1))
+
     def test_an_interleave_runs_as_many_as_it_has_sources(self):
         made = model((1, node("Prefetch", [2], _PREFETCHES, buffer_size=2)), (2, node("InterleaveDataset", [3, 4], busy_ms=1, elements=9)),
                      (3, node("Range")), (4, node("Generator", busy_ms=30, elements=9)))

@@ -167,11 +167,13 @@ class _Stage:
         return sum(sums[1] for sums in self.operators.values())
 
     def divisible(self):
-        """The words of its transformations of which a setting lets several run at once, the longest work first."""
+        """The words of its transformations of which a setting lets several run at once, the longest work first. None where
+        most of its work is another's: a generator that only a batch follows does not get faster by batches made at once."""
         work_ns = {name: sums[1] for name, sums in self.operators.items()}
         if "interleave" in work_ns:  # its sources are made and read in its calls
             work_ns["interleave"] += sum(work_ns.pop(name) for name in list(work_ns) if name in _SOURCES)
-        return sorted((name for name in work_ns if name in _DIVISIBLE), key=lambda name: -work_ns[name])
+        found = sorted((name for name in work_ns if name in _DIVISIBLE), key=lambda name: -work_ns[name])
+        return found if 2 * sum(work_ns[name] for name in found) >= sum(work_ns.values()) else []
 
     def find_setting(self):
         """By what it did so far: which setting is its own, and how many calls it allows at most."""

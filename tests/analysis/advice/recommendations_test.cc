@@ -517,7 +517,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R26", "small ones", Receiving(1e3), silent, "that is little"},
       {"R30", "tensors that are asked for", Unpickling(0.006), fires, "the memory of tensors"},
       {"R30", "hardly ever", Unpickling(0.00002), silent, "that is little"},
-      {"R31", "each epoch fills its buffers", FirstBatches(0.3), fires,
+      {"R31", "each epoch fills its buffers", FirstBatches(0.3), tries,
        "the first batch of each epoch of"},
       {"R31", "they are full at once", FirstBatches(0.0001), silent, "would gain"},
       {"R31", "no iterator begins again", Starting(0.1), silent, "no epoch was seen"},

@@ -29,6 +29,7 @@ RunView RecordPausing(int64_t each, double make_s = 0.005) {
   costs.epochs = 0;
   RunView run = RecordReceived(costs, 20, 1);
   run.run.pipeline_path.clear();
+  run.queues[0].mean_occupancy_ratio = 0.8;
   const int64_t long_steps = run.steps.steps_count / each;
   run.step_times = {{Ns(kStepS), run.steps.steps_count - long_steps},
                     {Ns(kStepS + kPauseS), long_steps}};
@@ -68,6 +69,11 @@ TEST(Pauses, AreNoneWhereNothingPauses) {
   {
     RunView run = RecordPausing(40);  // nobody recorded how long steps took
     run.step_times.clear();
+    EXPECT_NE(LimitNamedOf(run), "pauses");
+  }
+  {
+    RunView run = RecordPausing(40);  // nothing is ahead between them
+    run.queues[0].mean_occupancy_ratio = 0.1;
     EXPECT_NE(LimitNamedOf(run), "pauses");
   }
   EXPECT_NE(LimitNamedOf(RecordPausing(5)), "pauses") << "often is no pause";
