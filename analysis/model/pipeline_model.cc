@@ -268,9 +268,9 @@ void PipelineModel::ReadPauses() {
   }
   const std::optional<Pauses> pauses = FindPauses(*run_, starts);
   if (!pauses || 2 * demands_.order_wait_s > pauses->lost_s()) return;
-  // A queue that is not full between them would not be longer if it could be.
-  const Real& full = run_->queues[*stages_[s].queue].mean_occupancy_ratio;
-  if (full.value_or(0) < kFullBetweenPauses) return;
+  // A queue that does not fill between them would not fill if it were longer.
+  const Real& occupancy = run_->queues[*stages_[s].queue].mean_occupancy_ratio;
+  if (occupancy.value_or(0) < kFullBetweenPauses) return;
   double work_s = demands_.consumer_s + OnConsumers(current_, demands_);
   if (cores_known_) work_s = std::max(work_s, demands_.cpu_s / std::max(1e-3, current_.cores));
   for (size_t i = 0; i < stages_.size(); ++i) {

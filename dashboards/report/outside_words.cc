@@ -150,6 +150,11 @@ std::string WaitsAlone(const Outside& seen) {
   }
 }
 
+// Whether one thread does everything: that is certain, whatever it waits for.
+bool IsOneThread(const Outside& seen) {
+  return seen.findings[0].limit == OutsideLimit::kAlone || !WaitsAlone(seen).empty();
+}
+
 // What reads look like, if that was measured: "reads of 4.00 KiB take 95 us each".
 std::string ReadSizes(const RunView& run) {
   double requests = 0, bytes = 0, latency = 0;
@@ -482,10 +487,7 @@ void AddOutsideFacts(const RunView& run, const Outside& seen, Section* section) 
       {"limit.pids", Pids(seen, seen.units[seen.culprit])},
       {"limit.probability",
        Quantity::Of(first.probability, headrace::Unit::kRatio, Source::kEstimate)}};
-  const std::string advice =
-      seen.decided || first.limit == OutsideLimit::kAlone || !WaitsAlone(seen).empty()
-          ? Advice(run, seen)
-          : "";
+  const std::string advice = seen.decided || IsOneThread(seen) ? Advice(run, seen) : "";
   if (!advice.empty()) section->facts.push_back({"advice", advice});
   if (seen.decided) {
     if (const auto gain = MostGain(seen)) {
@@ -523,12 +525,9 @@ void AddOutsidePage(const RunView& run, const Outside& seen, FirstPage* page) {
                                                  ConsumerWord(seen), *gain)});
     }
   } else {
-    const bool waits = !WaitsAlone(seen).empty();
-    const std::string alone = waits                                            ? Advice(run, seen)
-                              : seen.findings[0].limit == OutsideLimit::kAlone ? AdviceAlone(seen)
-                                                                               : "";
+    const std::string alone = IsOneThread(seen) ? Advice(run, seen) : "";
     if (!alone.empty()) page->lines.push_back({"fix", alone});
-    if (!waits) page->lines.push_back({"check", seen.measure});
+    if (WaitsAlone(seen).empty()) page->lines.push_back({"check", seen.measure});
   }
   page->lines.push_back({"basis", "seen from outside: " + Basis(seen)});
   if (const std::string unknown = Unknown(seen); !unknown.empty()) {

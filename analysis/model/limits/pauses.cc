@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/thresholds.h"
@@ -34,8 +33,8 @@ class PausesLimit final : public LimitKind {
                       double /*used_ratio*/) const override {
     const Pauses& pauses = model.pauses()->pauses;
     return fmt::format(
-        "in {} of {} steps the trainer waits {} for a batch, which the queue of {} does not last: "
-        "{} at most",
+        "in {} of {} steps the trainer waits {} for a batch, longer than the queue of {} lasts: {} "
+        "at most",
         pauses.long_steps, pauses.steps, FormatDuration(pauses.wait_s * 1e9),
         model.current().queue_capacity[limit.index], FormatRate(limit.bound, "batches"));
   }
