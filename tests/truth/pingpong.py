@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """pingpong.py SECONDS: two processes on one CPU hand a byte to and fro, as often as they can. Prints each second how often.
 
-A program of nothing but context switches, for which recording is dearest (docs/measurements.md, "What recording costs, watched while it
-records").
+A program of nothing but context switches, for which recording is dearest (docs/measurements.md, "Cost of recording, by level").
 """
 import os
 import sys
