@@ -2,7 +2,8 @@
 # The packages, the archive and the wheel in a system that has never seen headrace, as its user would install them: it runs the demo,
 # records a Python program, and goes without a trace. HEADRACE_PACKAGES has the packages, HEADRACE_WHEELS the wheel.
 #
-# Every test has a copy of the system. Made once: Debian 12, for which the packages are, and Debian 11, whose C library is older.
+# Every test has a copy of the system. Made once: Debian 12, for which the packages are, Debian 11, whose C library is older, and Debian
+# 14 (forky), which has CPython 3.14.
 
 ROOTS=${HEADRACE_ROOTS:-$(dirname "$HEADRACE_PACKAGES")/roots}
 
@@ -100,3 +101,7 @@ wheel_works_in() {
 
 @test "the wheel works in an empty environment of Debian 12" { wheel_works_in bookworm; }
 @test "the wheel works in an empty environment of Debian 11, whose C library is older" { wheel_works_in bullseye; }
+@test "the wheel works in an empty environment of Debian 14, whose CPython is 3.14 or later" {
+  wheel_works_in forky
+  inside 'python3 -c "import sys; sys.exit(sys.version_info < (3, 14))"'
+}

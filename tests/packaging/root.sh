@@ -31,6 +31,9 @@ fi
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)
 rm -rf "$folder"
 mkdir -p "$folder"
-debootstrap --variant=minbase --include=python3,python3-venv "$suite" "$folder/root" "$mirror" > "$folder/log" 2>&1 ||
+# A suite that is newer than this debootstrap is made as its newest one is.
+scripts=/usr/share/debootstrap/scripts
+[ -e "$scripts/$suite" ] && script= || script=$scripts/sid
+debootstrap --variant=minbase --include=python3,python3-venv "$suite" "$folder/root" "$mirror" $script > "$folder/log" 2>&1 ||
   left_out "debootstrap $suite: $(tail -n 1 "$folder/log")"
 : > "$folder/made"
