@@ -1,4 +1,4 @@
-"""Reads account segments by the layout of docs/accounts.md, with nothing of the package under test."""
+"""Reads account segments by the layout of probes/account/account.h, with nothing of the package under test."""
 import glob
 import os
 import struct
