@@ -5,36 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/error.h"
 
 namespace headrace::reader::service {
-namespace {
-
-// The rows of splits that lie one behind the other.
-std::vector<RowRange> RangesOfRuns(const std::vector<SplitRun>& runs) {
-  constexpr uint64_t kMostRows = uint64_t{1} << 62;
-  uint64_t splits = 0, rows = 0;
-  for (const SplitRun& run : runs) {
-    if (run.splits > kMostSplits - splits || run.rows > kMostRows ||
-        run.rows * run.splits / std::max<uint64_t>(run.splits, 1) != run.rows ||
-        run.rows * run.splits > kMostRows - rows)
-      throw Error(ExitCode::kBadData, "the dispatcher claims more splits than a table can have");
-    splits += run.splits;
-    rows += run.rows * run.splits;
-  }
-  std::vector<RowRange> ranges;
-  uint64_t first = 0;
-  for (const SplitRun& run : runs) {
-    for (uint64_t split = 0; split < run.splits; ++split) {
-      ranges.push_back({first, run.rows});
-      first += run.rows;
-    }
-  }
-  return ranges;
-}
-
-}  // namespace
-
 Client::Client(ClientOptions options, std::vector<Checkpoint> saved)
     : options_(std::move(options)), saved_(std::move(saved)) {}
 
@@ -64,23 +38,80 @@ Join Client::Connected() {
     for (const Checkpoint& saved : saved_) join.states.push_back(SerializeCheckpoint(saved));
   }
   unreported_.clear();  // the Join says all
+  answer_.reset();
+  said_after_.clear();
   return join;
 }
 
-void Client::Start(const Started& started) {
-  if (!admitted_) {
-    std::vector<RowRange> splits = RangesOfRuns(started.split_runs);
-    admitted_.emplace(splits);
-    for (Checkpoint& saved : saved_) {
-      if (saved.splits != splits.size()) throw Error(ExitCode::kBadData, "the splits differ");
-      admitted_->Merge(DeliveryLedger(splits, saved.delivered));
-      batches_ += saved.batches;
-    }
-    delivered_ = admitted_;
-  } else if (started.fingerprint != job_.fingerprint) {
-    throw Error(ExitCode::kUsage, "the dispatcher reads another table or pipeline than before");
+// They lie one behind the other.
+void Client::AppendSplits(const std::vector<SplitRun>& runs) {
+  constexpr uint64_t kMostRows = uint64_t{1} << 62;
+  uint64_t rows = splits_.empty() ? 0 : splits_.back().end(), splits = splits_.size();
+  for (const SplitRun& run : runs) {
+    if (run.splits > answer_->splits - splits ||
+        (run.splits > 0 && run.rows > (kMostRows - rows) / run.splits))
+      throw Error(ExitCode::kBadData, "the dispatcher claims more splits than the table has");
+    splits += run.splits;
+    rows += run.rows * run.splits;
   }
+  for (const SplitRun& run : runs) {
+    for (uint64_t split = 0; split < run.splits; ++split)
+      splits_.push_back({splits_.empty() ? 0 : splits_.back().end(), run.rows});
+  }
+}
+
+std::optional<Message> Client::Take(const Started& started) {
+  // Only the answer to the latest Join counts: an earlier one did not know what that says.
+  if (started.instance != options_.instance || started.number != number_) return std::nullopt;
+  if (started.term < term_ || (generation_ != 0 && started.generation != generation_)) {
+    state_ = State::kOver;
+    end_ = {static_cast<uint32_t>(ExitCode::kFailure), "another generation of the ranks began", ""};
+    return std::nullopt;
+  }
+  if (state_ != State::kJoining || answer_) return std::nullopt;
+  if (admitted_) {
+    if (started.fingerprint != job_.fingerprint)
+      throw Error(ExitCode::kUsage, "the dispatcher reads another table or pipeline than before");
+    Start(started);
+    return std::nullopt;
+  }
+  if (started.splits > kMostSplits)
+    throw Error(ExitCode::kBadData, "the dispatcher claims more splits than a table can have");
+  // Those that another dispatcher had begun to tell are the same.
+  if (splits_of_ != started.fingerprint || splits_.size() > started.splits) splits_.clear();
+  splits_of_ = started.fingerprint;
+  answer_ = started;
+  if (splits_.empty()) AppendSplits(started.split_runs);
+  return AskSplitsOrStart();
+}
+
+std::optional<Message> Client::Take(const Splits& splits) {
+  if (!answer_ || splits.term != answer_->term || splits.first != splits_.size())
+    return std::nullopt;
+  AppendSplits(splits.runs);
+  if (splits_.size() == splits.first)
+    throw Error(ExitCode::kBadData, "the dispatcher does not tell the splits of its table");
+  return AskSplitsOrStart();
+}
+
+std::optional<Message> Client::AskSplitsOrStart() {
+  if (splits_.size() < answer_->splits) return AskSplits{answer_->term, splits_.size()};
+  std::vector<RowRange> splits = std::exchange(splits_, {});
+  admitted_.emplace(splits);
+  for (Checkpoint& saved : saved_) {
+    if (saved.splits != splits.size()) throw Error(ExitCode::kBadData, "the splits differ");
+    admitted_->Merge(DeliveryLedger(splits, saved.delivered));
+    batches_ += saved.batches;
+  }
+  delivered_ = admitted_;
+  Start(*std::exchange(answer_, std::nullopt));
+  for (const Message& message : std::exchange(said_after_, {})) Handle(message);
+  return std::nullopt;
+}
+
+void Client::Start(const Started& started) {
   job_ = started;
+  job_.split_runs.clear();
   generation_ = started.generation;
   term_ = started.term;
   state_ = State::kActive;
@@ -88,17 +119,16 @@ void Client::Start(const Started& started) {
 
 std::optional<Message> Client::Handle(const Message& message) {
   if (state_ == State::kOver) return std::nullopt;
-  if (const auto* started = std::get_if<Started>(&message)) {
-    // Only the answer to the latest Join counts: an earlier one did not know what that says.
-    if (started->instance != options_.instance || started->number != number_) return std::nullopt;
-    if (started->term < term_ || (generation_ != 0 && started->generation != generation_)) {
-      state_ = State::kOver;
-      end_ = {static_cast<uint32_t>(ExitCode::kFailure), "another generation of the ranks began",
-              ""};
-      return std::nullopt;
-    }
-    if (state_ == State::kJoining) Start(*started);
-  } else if (std::holds_alternative<Again>(message)) {
+  if (const auto* started = std::get_if<Started>(&message)) return Take(*started);
+  if (const auto* splits = std::get_if<Splits>(&message)) return Take(*splits);
+  const bool is_of_a_term = std::holds_alternative<Ended>(message) ||
+                            std::holds_alternative<Bye>(message) ||
+                            std::holds_alternative<EpochsOver>(message);
+  if (answer_ && is_of_a_term) {
+    said_after_.push_back(message);
+    return std::nullopt;
+  }
+  if (std::holds_alternative<Again>(message)) {
     return Connected();
   } else if (const auto* superseded = std::get_if<Superseded>(&message)) {
     if (superseded->instance != options_.instance) return std::nullopt;
@@ -115,27 +145,25 @@ std::optional<Message> Client::Handle(const Message& message) {
   } else if (std::holds_alternative<Bye>(message)) {
     may_leave_ = state_ == State::kComplete;
   } else if (const auto* over = std::get_if<EpochsOver>(&message)) {
-    Handle(*over);
+    Take(*over);
   }
   return std::nullopt;
 }
 
-void Client::Handle(const EpochsOver& over) {
+void Client::Take(const EpochsOver& over) {
   if (state_ != State::kActive && state_ != State::kComplete) return;
-  if (over.term != term_ || over.admitted > job_.epochs) return;
-  over_epochs_ = std::max(over_epochs_, over.admitted);
-  const uint64_t closed = std::min(over.kept, kept_epochs_);
+  if (over.term != term_ || over.admitted_epochs > job_.epochs) return;
+  admitted_epochs_ = std::max(admitted_epochs_, over.admitted_epochs);
+  const uint64_t closed = std::min(over.durable_epochs, durable_epochs_);
   admitted_->Close(closed);
   delivered_->Close(closed);
 }
 
-// Of those that are over, all that are delivered here, or none more than before: that is enough, as
-// all come to be.
+// Of those that are admitted everywhere, those whose rows here are delivered: a consumer may be
+// some behind.
 uint64_t Client::DeliveredEpochs() const {
-  const uint64_t before = std::max(saved_epochs_, kept_epochs_);
-  if (over_epochs_ <= before) return before;
-  const bool are_all = delivered_->RowsBefore(over_epochs_) == admitted_->RowsBefore(over_epochs_);
-  return are_all ? over_epochs_ : before;
+  return undelivered_.empty() ? admitted_epochs_
+                              : std::min(admitted_epochs_, undelivered_.begin()->first);
 }
 
 Client::Admission Client::Admit(Term term, std::span<const RowSpan> rows) {
@@ -152,12 +180,20 @@ Client::Admission Client::Admit(Term term, std::span<const RowSpan> rows) {
     throw Error(ExitCode::kBadData,
                 fmt::format("a unit of {} rows brings {} that are new", all, fresh));
   admitted_->Settle(rows);
+  for (const RowSpan& span : rows) undelivered_[span.epoch] += span.count;
   unreported_.insert(unreported_.end(), rows.begin(), rows.end());
   return Admission::kNew;
 }
 
 void Client::Delivered(std::span<const RowSpan> rows, uint64_t batch_rows) {
   delivered_->Settle(rows);
+  for (const RowSpan& span : rows) {
+    const auto left = undelivered_.find(span.epoch);
+    HR_CHECK(left != undelivered_.end() && left->second >= span.count,
+             "rows are delivered that were not admitted");
+    left->second -= span.count;
+    if (left->second == 0) undelivered_.erase(left);
+  }
   rows_ += batch_rows;
   ++batches_;
 }
@@ -170,9 +206,9 @@ std::optional<Report> Client::TakeReport() {
   report.admitted = std::exchange(unreported_, {});
   report.delivered_rows = rows_;
   report.delivered_batches = batches_;
-  if (!options_.keeps) kept_epochs_ = DeliveredEpochs();
-  report.kept_epochs = kept_epochs_;
-  report.keeps = options_.keeps;
+  if (!options_.writes_checkpoints) durable_epochs_ = std::max(durable_epochs_, DeliveredEpochs());
+  report.durable_epochs = durable_epochs_;
+  report.writes_checkpoints = options_.writes_checkpoints;
   report.progress = is_finished_ ? Report::kFinished
                     : has_ended_ ? Report::kHeardEnded
                                  : Report::kReading;
@@ -180,7 +216,7 @@ std::optional<Report> Client::TakeReport() {
 }
 
 Checkpoint Client::Save(std::string consumer_state) {
-  saved_epochs_ = DeliveredEpochs();
+  epochs_in_save_ = DeliveredEpochs();
   Checkpoint save = StateOf(*delivered_);
   save.batches = batches_;
   save.rows = delivered_->settled_rows();

@@ -10,13 +10,21 @@
 // admitted are what a dispatcher is told; the rows delivered are what a checkpoint holds.
 //
 // Joining is a cut: from the Join until its Started nothing is admitted, and what comes meanwhile
-// waits where it is.
+// waits where it is. A fresh client begins once it has all splits of the table: it asks for those
+// that its Started does not have, a part at a time.
 //
-// Which rows a rank has of an epoch that is over, nobody asks once all ranks have it in their
-// checkpoints: then the ledgers keep only how many (DeliveryLedger::Close). Not thread-safe.
+// Which rows a rank has of an epoch, nobody asks once that is over everywhere. It comes in steps:
+//
+//   admitted    all rows of the epoch are admitted by the ranks (the dispatcher says so)
+//   in a save   those of this rank are delivered, and in what Save gave last
+//   durable     that is on a disk
+//   closed      so it is for every rank (the dispatcher says so): the ledgers keep only a total
+//
+// Not thread-safe.
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,7 +41,7 @@ struct ClientOptions {
   uint32_t rank = 0, ranks = 1;
   uint64_t instance = 0;    // random, not 0
   uint64_t checkpoint = 0;  // as Join::checkpoint
-  bool keeps = false;       // it writes checkpoints
+  bool writes_checkpoints = false;
   std::string address = {}, host = {};
 };
 
@@ -64,11 +72,11 @@ class Client {
   Admission Admit(Term term, std::span<const RowSpan> rows);
   // The consumer's step for rows that were admitted has returned.
   void Delivered(std::span<const RowSpan> rows, uint64_t batch_rows);
-  // has_ended(), and all that was admitted is delivered and kept: reports say so from now on.
+  // has_ended(), and all that was admitted is durable: reports say so from now on.
   void Finish() { is_finished_ = true; }
 
   // What was admitted since the last one; nothing while there is no term to report to. It must be
-  // sent on the connection of the last Join.
+  // sent on the connection of the last Join. Time: of what it holds.
   std::optional<Report> TakeReport();
 
   State state() const { return state_; }
@@ -88,11 +96,15 @@ class Client {
   // The delivered rows, to go on from. `consumer_state`: the consumer's own, of the same moment.
   Checkpoint Save(std::string consumer_state);
   // What Save gave last is on a disk, where whoever comes after this process finds it.
-  void Kept() { kept_epochs_ = std::max(kept_epochs_, saved_epochs_); }
+  void SaveIsDurable() { durable_epochs_ = std::max(durable_epochs_, epochs_in_save_); }
 
  private:
+  std::optional<Message> Take(const Started& started);
+  std::optional<Message> Take(const Splits& splits);
+  void Take(const EpochsOver& over);
+  void AppendSplits(const std::vector<SplitRun>& runs);
+  std::optional<Message> AskSplitsOrStart();
   void Start(const Started& started);
-  void Handle(const EpochsOver& over);
   uint64_t DeliveredEpochs() const;
   Checkpoint StateOf(const DeliveryLedger& ledger) const;
 
@@ -102,12 +114,19 @@ class Client {
   uint64_t number_ = 0, generation_ = 0;
   Term term_ = 0;
   Started job_;
+  // Until the splits have come: the answer to the latest Join, what was said after it, and the
+  // splits of a table so far.
+  std::optional<Started> answer_;
+  std::vector<Message> said_after_;
+  std::vector<RowRange> splits_;
+  Fingerprint splits_of_;
   std::optional<DeliveryLedger> admitted_, delivered_;
+  std::map<uint64_t, uint64_t> undelivered_;  // rows, by epoch: admitted, and not delivered
   std::vector<RowSpan> unreported_;
   uint64_t rows_ = 0, batches_ = 0;
-  // Of the generation, each the number of those from the first on: epochs that are over; of them,
-  // those whose rows here are in what Save gave last; and kept.
-  uint64_t over_epochs_ = 0, saved_epochs_ = 0, kept_epochs_ = 0;
+  // The steps above, of this generation: each the number of epochs, from the first on, that have
+  // come so far.
+  uint64_t admitted_epochs_ = 0, epochs_in_save_ = 0, durable_epochs_ = 0;
   bool has_ended_ = false, may_leave_ = false, is_finished_ = false;
   Refused end_;
 };

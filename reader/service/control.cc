@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "base/clock.h"
@@ -23,9 +24,9 @@ constexpr size_t kReadBytes = 64 << 10;
 constexpr size_t kTurnBytes = 1 << 20;
 constexpr size_t kTurnMessages = 16;
 constexpr int kTurnPeers = 256;
-constexpr size_t kMostKept = 4 << 10;      // bytes of memory each way, of a connection at rest
-constexpr uint64_t kLongBytes = 64 << 10;  // of a message that is not whole: it is a long one
-constexpr size_t kMostSent = 1 << 20;      // bytes that are sent, before others that are not
+constexpr size_t kMostKept = 4 << 10;            // bytes of memory for what comes, of one at rest
+constexpr uint64_t kLongBytes = 64 << 10;        // of a message that is not whole: it is a long one
+constexpr size_t kMostTogether = 16 << 10;       // bytes of short messages that wait as one
 constexpr int64_t kAcceptAgainNs = 100'000'000;  // after descriptors ran out
 // A peer that does not read so much is not heard: it could ask for ever.
 constexpr uint64_t kMostUnheard = 1 << 20, kMostUnheardInNeed = 64 << 10;
@@ -44,22 +45,31 @@ std::unique_ptr<ControlConnection> ControlConnection::Connect(const std::string&
 }
 
 void ControlConnection::Send(const Message& message) {
-  out_ += Serialize(message);
+  std::string bytes = Serialize(message);
+  if (out_.empty()) taken_ns_ = MonotonicNs();
+  if (!out_.empty() && out_.back().size() + bytes.size() <= kMostTogether) {
+    unsent_bytes_ -= out_.back().capacity();
+    out_.back() += bytes;
+  } else {
+    out_.push_back(std::move(bytes));
+  }
+  unsent_bytes_ += out_.back().capacity();
   Flush();
 }
 
 void ControlConnection::Flush() {
-  while (sent_ < out_.size()) {
+  while (!out_.empty()) {
+    const std::string& first = out_.front();
     const ptrdiff_t sent = channel_.Write(
-        {reinterpret_cast<const uint8_t*>(out_.data()) + sent_, out_.size() - sent_});
-    if (sent <= 0) break;  // no room, or gone: reading tells
+        {reinterpret_cast<const uint8_t*>(first.data()) + sent_, first.size() - sent_});
+    if (sent <= 0) return;  // no room, or gone: reading tells
+    taken_ns_ = MonotonicNs();
     sent_ += static_cast<size_t>(sent);
+    if (sent_ < first.size()) continue;
+    unsent_bytes_ -= first.capacity();
+    out_.pop_front();
+    sent_ = 0;
   }
-  // A peer that takes a little at a time may never have all. What is left is moved: seldom.
-  if (sent_ < out_.size() && sent_ < std::max(kMostSent, out_.size() / 2)) return;
-  out_.erase(0, sent_);
-  sent_ = 0;
-  if (out_.empty() && out_.capacity() > kMostKept) std::string().swap(out_);
 }
 
 // What is there, as far as a turn goes.
@@ -97,8 +107,9 @@ std::vector<Message> ControlConnection::Parse() {
     at += bytes;
   }
   in_.erase(in_.begin(), in_.begin() + static_cast<ptrdiff_t>(at));
-  if (in_.empty() && in_.capacity() > kMostKept)
-    std::vector<uint8_t>().swap(in_);  // what one long message took
+  // What one long message took. It grows by doubling: this is seldom.
+  if (in_.capacity() > kMostKept && in_.size() < in_.capacity() / 4)
+    std::vector<uint8_t>(in_).swap(in_);
   has_spoken_ |= !messages.empty();
   return messages;
 }
@@ -195,9 +206,9 @@ ControlServer::Event ControlServer::Hear(uint64_t id, bool has_hung_up) {
     event.why = peer.why;
     event.is_gone = true;
   } else {
-    unsent_bytes_ -= connection.unsent_memory();
+    unsent_bytes_ -= connection.unsent_bytes();
     connection.Flush();
-    unsent_bytes_ += connection.unsent_memory();
+    unsent_bytes_ += connection.unsent_bytes();
     if (IsHeard(connection)) {
       Listen(&peer, &event);
     } else {
@@ -206,7 +217,7 @@ ControlServer::Event ControlServer::Hear(uint64_t id, bool has_hung_up) {
   }
   if (event.is_gone) {
     unread_bytes_ -= connection.unread_bytes();
-    unsent_bytes_ -= connection.unsent_memory();
+    unsent_bytes_ -= connection.unsent_bytes();
     peers_.erase(id);
     return event;
   }
@@ -218,7 +229,7 @@ ControlServer::Event ControlServer::Hear(uint64_t id, bool has_hung_up) {
 void ControlServer::Listen(Peer* peer, Event* event) {
   ControlConnection& connection = *peer->connection;
   unread_bytes_ -= connection.unread_bytes();
-  unsent_bytes_ -= connection.unsent_memory();
+  unsent_bytes_ -= connection.unsent_bytes();
   try {
     event->messages = connection.Receive(0);
     event->is_gone = connection.is_closed();
@@ -229,33 +240,44 @@ void ControlServer::Listen(Peer* peer, Event* event) {
     connection.Send(Refused{static_cast<uint32_t>(error.code()), error.fact(), error.fix()});
   }
   unread_bytes_ += connection.unread_bytes();
-  unsent_bytes_ += connection.unsent_memory();
+  unsent_bytes_ += connection.unsent_bytes();
 }
 
 // It is not refused: that would end a rank, which may come again.
-void ControlServer::Disconnect(std::map<uint64_t, Peer>::iterator peer, std::string why,
-                               std::vector<Event>* events) {
-  Event& event = events->emplace_back();
+void ControlServer::Disconnect(std::map<uint64_t, Peer>::iterator peer, std::string why) {
+  Event& event = shed_.emplace_back();
   event.peer = peer->first;
   event.why = std::move(why);
   event.is_gone = true;
   unread_bytes_ -= peer->second.connection->unread_bytes();
-  unsent_bytes_ -= peer->second.connection->unsent_memory();
+  unsent_bytes_ -= peer->second.connection->unsent_bytes();
   peers_.erase(peer);
 }
 
-void ControlServer::Shed(std::vector<Event>* events) {
+// One that reads slowly is not the one that holds the memory for longest; and what frees little
+// would end many.
+void ControlServer::ShedUnsent() {
   while (unsent_bytes_ > most_.unsent_bytes) {
-    const auto most = std::max_element(peers_.begin(), peers_.end(), [](auto& a, auto& b) {
-      return a.second.connection->unsent_memory() < b.second.connection->unsent_memory();
-    });
-    Disconnect(
-        most,
-        fmt::format("it does not read: {} MiB wait for it and {} MiB for all, as much as may "
-                    "be; it may come again",
-                    most->second.connection->unsent_bytes() >> 20, unsent_bytes_ >> 20),
-        events);
+    uint64_t waiting = 0;
+    for (const auto& [id, peer] : peers_) waiting += peer.connection->unsent_bytes() > 0;
+    const uint64_t average = unsent_bytes_ / waiting;
+    auto chosen = peers_.end();
+    for (auto one = peers_.begin(); one != peers_.end(); ++one) {
+      const ControlConnection& connection = *one->second.connection;
+      if (connection.unsent_bytes() == 0 || connection.unsent_bytes() < average) continue;
+      if (chosen == peers_.end() || connection.taken_ns() < chosen->second.connection->taken_ns())
+        chosen = one;
+    }
+    const ControlConnection& connection = *chosen->second.connection;
+    Disconnect(chosen,
+               fmt::format("it has read nothing for {} s: {} MiB wait for it and {} MiB for all, "
+                           "as much as may be; it may come again",
+                           (MonotonicNs() - connection.taken_ns()) / 1'000'000'000,
+                           connection.unsent_bytes() >> 20, unsent_bytes_ >> 20));
   }
+}
+
+void ControlServer::ShedUnread() {
   while (unread_bytes_ > most_.unread_bytes) {
     auto chosen = peers_.begin();
     for (auto one = peers_.begin(); one != peers_.end(); ++one) {
@@ -263,16 +285,20 @@ void ControlServer::Shed(std::vector<Event>* events) {
       if (bytes >= std::min<uint64_t>(kLongBytes, chosen->second.connection->unread_bytes()))
         chosen = one;
     }
-    Disconnect(chosen, "too many long messages come at the same time; it may come again", events);
+    Disconnect(chosen, "too many long messages come at the same time; it may come again");
   }
+}
+
+void ControlServer::Shed() {
+  ShedUnsent();
+  ShedUnread();
 }
 
 std::vector<ControlServer::Event> ControlServer::Wait(int timeout_ms) {
   std::vector<pollfd> polled = {{MonotonicNs() < accept_ns_ ? -1 : socket_.fd(), POLLIN, 0},
                                 {polled_, POLLIN, 0}};
   if (guarded_) guarded_->AddPolled(&polled);
-  std::vector<Event> events;
-  Shed(&events);  // of what was sent since the last turn
+  std::vector<Event> events = std::exchange(shed_, {});  // for what was sent since the last turn
   const bool waits = unheard_.empty() && events.empty();
   if (poll(polled.data(), polled.size(), waits ? timeout_ms : 0) < 0) return events;
   std::map<uint64_t, bool> due;  // peers; whether they have hung up
@@ -285,29 +311,36 @@ std::vector<ControlServer::Event> ControlServer::Wait(int timeout_ms) {
   for (const auto& [id, has_hung_up] : due) {
     if (!peers_.contains(id)) continue;
     events.push_back(Hear(id, has_hung_up));
-    Shed(&events);
+    Shed();
   }
   if (polled[0].revents != 0) Accept(&events);
-  if (!guarded_) return events;
+  if (guarded_) HearGuests(&events);
+  // Whoever was disconnected may have spoken before in this turn.
+  std::move(shed_.begin(), shed_.end(), std::back_inserter(events));
+  shed_.clear();
+  return events;
+}
+
+void ControlServer::HearGuests(std::vector<Event>* events) {
   // A guest may have spoken already: what TLS has read no poll shows.
   for (GuardedListener::Guest& guest : guarded_->Turn())
-    if (const auto id = Add(std::move(guest.channel), &events)) {
-      events.push_back(Hear(*id, false));
-      Shed(&events);
+    if (const auto id = Add(std::move(guest.channel), events)) {
+      events->push_back(Hear(*id, false));
+      Shed();
     }
-  return events;
 }
 
 void ControlServer::Send(uint64_t peer, const Message& message) {
   const auto found = peers_.find(peer);
   if (found == peers_.end()) return;
   ControlConnection& connection = *found->second.connection;
-  unsent_bytes_ -= connection.unsent_memory();
+  unsent_bytes_ -= connection.unsent_bytes();
   connection.Send(message);
-  unsent_bytes_ += connection.unsent_memory();
+  unsent_bytes_ += connection.unsent_bytes();
   // What it had said when it read nothing no poll shows.
   if (connection.has_more() && IsHeard(connection)) unheard_.push_back(peer);
   Poll(peer, &found->second);
+  ShedUnsent();
 }
 
 }  // namespace headrace::reader::service

@@ -8,6 +8,7 @@
 // connections, what all of them have begun to say and not ended, and what waits for all of them.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,9 +47,10 @@ class ControlConnection {
   bool has_spoken() const { return has_spoken_; }  // a message came
   // Memory of what came of messages that are not whole.
   uint64_t unread_bytes() const { return in_.empty() ? 0 : in_.capacity(); }
-  // It takes nothing, and this many bytes wait for it.
-  uint64_t unsent_bytes() const { return out_.size() - sent_; }
-  uint64_t unsent_memory() const { return out_.empty() ? 0 : out_.capacity(); }
+  // Memory of what waits for the other side, which takes no more now; 0: nothing waits.
+  uint64_t unsent_bytes() const { return unsent_bytes_; }
+  // When it last took something of what waits; or, later, when that began to wait.
+  int64_t taken_ns() const { return taken_ns_; }
   int fd() const { return channel_.fd(); }
 
  private:
@@ -59,8 +61,12 @@ class ControlConnection {
   bool is_at_end_ = false, has_spoken_ = false;
   bool has_unread_ = false, has_unparsed_ = false;  // perhaps: in channel_, in in_
   std::vector<uint8_t> in_;
-  std::string out_;
-  size_t sent_ = 0;  // of out_
+  // Messages, short ones together; of the first `sent_` bytes are sent. Each goes as it is sent, so
+  // that memory is never more than what waits and one of them.
+  std::deque<std::string> out_;
+  size_t sent_ = 0;
+  uint64_t unsent_bytes_ = 0;
+  int64_t taken_ns_ = 0;
 };
 
 // The line of a worker or rank whose dispatcher went.
@@ -100,13 +106,17 @@ class ControlServer {
     bool is_gone = false;  // after these
   };
   // While there are no descriptors left nobody new is let in, for a moment each time. A peer that
-  // does not read what it is sent is not heard until it does; where there is no memory for what
-  // waits, the one for whom most does is disconnected, and may come again. Where long messages are
+  // does not read what it is sent is not heard until it does. Where there is no memory for what
+  // waits, somebody is disconnected, and may come again: of those for whom at least as much waits
+  // as for one on average, the one that has taken nothing for longest. Where long messages are
   // begun that there is no memory for, the last that came of those who say one is disconnected: it
   // comes again. So the first is always heard to its end, and who says little is no part of it.
   std::vector<Event> Wait(int timeout_ms);
-  // Nothing when it is gone. Throws as Serialize.
+  // Nothing when it is gone. What all are sent between two Waits is bounded as well: the next Wait
+  // tells who was disconnected. Throws as Serialize.
   void Send(uint64_t peer, const Message& message);
+  // Memory of what waits for all peers.
+  uint64_t unsent_bytes() const { return unsent_bytes_; }
 
  private:
   struct Peer {
@@ -115,22 +125,25 @@ class ControlServer {
     std::string why = {};  // it cannot be polled
   };
   void Accept(std::vector<Event>* events);
+  void HearGuests(std::vector<Event>* events);
   // Nothing when there are too many: then an event says so.
   std::optional<uint64_t> Add(Channel channel, std::vector<Event>* events);
   Event Hear(uint64_t id, bool has_hung_up);
   void Listen(Peer* peer, Event* event);
-  void Shed(std::vector<Event>* events);
-  void Disconnect(std::map<uint64_t, Peer>::iterator peer, std::string why,
-                  std::vector<Event>* events);
+  void Shed();
+  void ShedUnsent();
+  void ShedUnread();
+  void Disconnect(std::map<uint64_t, Peer>::iterator peer, std::string why);
   bool IsHeard(const ControlConnection& connection) const;
   void Poll(uint64_t id, Peer* peer);
 
   BoundSocket socket_;
   const ControlLimits most_;
-  uint64_t unread_bytes_ = 0, unsent_bytes_ = 0;  // memory, of all peers
+  uint64_t unread_bytes_ = 0, unsent_bytes_ = 0;  // of all peers
   int polled_ = -1;                               // the peers' connections, by epoll
   std::unique_ptr<GuardedListener> guarded_;
   std::map<uint64_t, Peer> peers_;
+  std::vector<Event> shed_;        // to be told by Wait
   std::vector<uint64_t> unheard_;  // peers that have said more than a turn hears; some twice
   uint64_t last_peer_ = 0;
   int64_t accept_ns_ = 0;  // not before

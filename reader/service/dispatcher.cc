@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <type_traits>
 #include <utility>
 
@@ -20,7 +21,25 @@ Refused RefusedOf(const Error& error) {
 constexpr size_t kMostTold = 1'000'000;
 constexpr size_t kMostEvents = 1000;  // that wait to be taken; whoever takes none needs none
 
+// Of a number in a RowSet.
+uint64_t BytesOf(uint64_t value) { return (static_cast<uint64_t>(std::bit_width(value)) + 6) / 7; }
+
 }  // namespace
+
+// Of one epoch: those before it are closed, where all ranks or none write checkpoints.
+void CheckStatesFit(const DispatcherOptions& options) {
+  const uint64_t ranks = options.job.ranks, unit_rows = options.board.unit_rows;
+  if (ranks == 1 || unit_rows == 0 || options.board.mode != Mode::kLockstep) return;
+  uint64_t units = 0;
+  for (const RowRange& split : options.job.splits) units += NumUnits(split.count, unit_rows);
+  const uint64_t bytes = units / ranks * (BytesOf(unit_rows) + BytesOf((ranks - 1) * unit_rows));
+  if (bytes <= kMaxMessageBytes) return;
+  throw Error(ExitCode::kResources,
+              fmt::format("each rank's list of the units that it has may take {} MiB, more than "
+                          "a message can have ({} MiB)",
+                          bytes >> 20, kMaxMessageBytes >> 20),
+              {}, "raise pipeline.worker_rows: a unit has as many rows");
+}
 
 Dispatcher::Dispatcher(DispatcherOptions options)
     : options_(std::move(options)), job_(options_.job) {
@@ -160,12 +179,31 @@ void Dispatcher::TellStarted(uint32_t rank, Out* out) const {
   started.unit_rows = options_.board.unit_rows;
   started.in_file_order = options_.board.in_file_order;
   started.fingerprint = options_.job.fingerprint;
-  for (const RowRange& split : options_.job.splits) {
-    std::vector<SplitRun>& runs = started.split_runs;
-    if (runs.empty() || runs.back().rows != split.count) runs.push_back({split.count, 0});
+  started.splits = options_.job.splits.size();
+  if (member.is_fresh) started.split_runs = RunsFrom(0);
+  out->push_back({member.peer, std::move(started)});
+}
+
+// As many as a message may have.
+std::vector<SplitRun> Dispatcher::RunsFrom(uint64_t split) const {
+  std::vector<SplitRun> runs;
+  const std::vector<RowRange>& splits = options_.job.splits;
+  for (; split < splits.size(); ++split) {
+    if (runs.empty() || runs.back().rows != splits[split].count) {
+      if (runs.size() >= options_.most_split_runs) break;
+      runs.push_back({splits[split].count, 0});
+    }
     ++runs.back().splits;
   }
-  out->push_back({member.peer, std::move(started)});
+  return runs;
+}
+
+// Whoever asks has none to read: what waits for it is one part.
+void Dispatcher::On(uint64_t peer, const AskSplits& ask, int64_t, Out* out) {
+  if (!board_ || ask.term != job_.term() || !job_.RankOf(peer)) return;
+  if (ask.first >= options_.job.splits.size())
+    throw Error(ExitCode::kBadData, "asks for splits that the table does not have");
+  out->push_back({peer, Splits{ask.term, ask.first, RunsFrom(ask.first)}});
 }
 
 void Dispatcher::TellSession(uint64_t peer, Out* out) {
@@ -207,17 +245,18 @@ void Dispatcher::EndIfComplete(Out* out) {
 // until those of an epoch that it had are in it. Ranks of which some only write none come again
 // without rows that others count as over: then nobody forgets any.
 void Dispatcher::TellEpochsOver(Out* out) {
-  if (!board_ || board_->first_epoch() <= over_.kept) return;
+  if (!board_ || board_->first_epoch() <= over_.durable_epochs) return;
   EpochsOver over = {job_.term(), board_->first_epoch(), board_->first_epoch()};
-  std::set<uint32_t> keeps;
+  std::set<uint32_t> writes_checkpoints;
   for (const auto& [rank, member] : job_.members()) {
     const auto said = clients_.find(member.peer);
     const bool has_said = said != clients_.end() && said->second.term == job_.term();
-    over.kept = std::min(over.kept, has_said ? said->second.kept_epochs : 0);
-    if (has_said) keeps.insert(said->second.keeps);
+    over.durable_epochs = std::min(over.durable_epochs, has_said ? said->second.durable_epochs : 0);
+    if (has_said) writes_checkpoints.insert(said->second.writes_checkpoints);
   }
-  if (keeps.size() > 1) over.kept = 0;
-  if (over.admitted <= over_.admitted && over.kept <= over_.kept) return;
+  if (writes_checkpoints.size() > 1) over.durable_epochs = 0;
+  if (over.admitted_epochs <= over_.admitted_epochs && over.durable_epochs <= over_.durable_epochs)
+    return;
   over_ = over;
   for (const auto& [rank, member] : job_.members())
     if (member.peer != 0) out->push_back({member.peer, over});

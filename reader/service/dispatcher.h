@@ -37,9 +37,15 @@ struct DispatcherOptions {
   // More are refused: what is left of its connections is for ranks and commands.
   uint64_t most_workers = UINT64_MAX;
   std::string more_workers_fix = {};  // what to do where that is too few
+  // Of a message; a test may want fewer.
+  uint64_t most_split_runs = kMostSplitRuns;
   // So many failures of workers without a row admitted between them end the job.
   uint32_t most_failures = 3;
 };
+
+// Throws Error kResources where a rank's list of the rows that it has may become longer than a
+// message: in lockstep each has every so manieth unit, and there may be very many.
+void CheckStatesFit(const DispatcherOptions& options);
 
 struct WorkerStatus {
   uint64_t peer = 0, instance = 0, open_leases = 0, sent_units = 0;
@@ -133,6 +139,7 @@ class Dispatcher {
   using Hand = std::optional<Lease> (SplitBoard::*)(uint64_t worker, int64_t now_ns);
 
   void On(uint64_t peer, const Join& join, int64_t now_ns, Out* out);
+  void On(uint64_t peer, const AskSplits& ask, int64_t now_ns, Out* out);
   void On(uint64_t peer, const Report& report, int64_t now_ns, Out* out);
   void On(uint64_t peer, const Register& who, int64_t now_ns, Out* out);
   void On(uint64_t peer, const Ask& ask, int64_t now_ns, Out* out);
@@ -148,6 +155,7 @@ class Dispatcher {
   void AdmitSettled(const DeliveryLedger& ledger, int64_t now_ns);
   void EndTerm(const std::vector<uint64_t>& again, Out* out);
   void TellStarted(uint32_t rank, Out* out) const;
+  std::vector<SplitRun> RunsFrom(uint64_t split) const;
   void TellSession(uint64_t peer, Out* out);
   void Serve(int64_t now_ns, Out* out);
   void ServeSlow(int64_t now_ns, Out* out);

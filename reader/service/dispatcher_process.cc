@@ -122,6 +122,11 @@ DispatcherOptions OptionsOf(const DispatcherProcessOptions& given) {
   options.session.settings = given.settings;
   options.session.fingerprint = options.job.fingerprint;
   options.session.unit_rows = spec.unit_rows;
+  try {
+    CheckStatesFit(options);
+  } catch (const Error& error) {
+    throw error.Within(given.pipeline);
+  }
   return options;
 }
 

@@ -30,14 +30,14 @@ void FieldsOf(M& m, V& v) {
     v(m.missing);
   } else if constexpr (std::is_same_v<T, Started>) {
     v(m.term, m.generation, m.instance, m.number, m.batch_rows, m.epochs, m.unit_rows,
-      m.in_file_order, m.fingerprint, m.split_runs);
+      m.in_file_order, m.fingerprint, m.splits, m.split_runs);
   } else if constexpr (std::is_same_v<T, Superseded>) {
     v(m.instance, m.reason);
   } else if constexpr (std::is_same_v<T, Refused>) {
     v(m.code, m.reason, m.fix);
   } else if constexpr (std::is_same_v<T, Report>) {
     v(m.instance, m.term, m.admitted, m.delivered_rows, m.delivered_batches, m.wait_ns,
-      m.compute_ns, m.kept_epochs, m.keeps, m.progress);
+      m.compute_ns, m.durable_epochs, m.writes_checkpoints, m.progress);
   } else if constexpr (std::is_same_v<T, Ended>) {
     v(m.term);
   } else if constexpr (std::is_same_v<T, Register>) {
@@ -65,7 +65,11 @@ void FieldsOf(M& m, V& v) {
   } else if constexpr (std::is_same_v<T, Submit>) {
     v(m.pipeline, m.settings, m.ranks, m.mode);
   } else if constexpr (std::is_same_v<T, EpochsOver>) {
-    v(m.term, m.admitted, m.kept);
+    v(m.term, m.admitted_epochs, m.durable_epochs);
+  } else if constexpr (std::is_same_v<T, AskSplits>) {
+    v(m.term, m.first);
+  } else if constexpr (std::is_same_v<T, Splits>) {
+    v(m.term, m.first, m.runs);
   }
 }
 

@@ -22,7 +22,7 @@
 namespace headrace::reader::service {
 
 constexpr uint32_t kMessageMagic = 0x56535248;  // "HRSV" in memory
-constexpr uint16_t kMessageVersion = 4;
+constexpr uint16_t kMessageVersion = 5;
 constexpr uint64_t kMessageHeaderBytes = 24;
 constexpr uint64_t kMaxMessageBytes = uint64_t{256} << 20;
 
@@ -52,6 +52,9 @@ struct SplitRun {
   bool operator==(const SplitRun&) const = default;
 };
 constexpr uint64_t kMostSplits = uint64_t{1} << 24;  // of a job's table
+// Of a message, so that what waits for a rank takes little, whatever the table: with those of as
+// many ranks as a job can have it fits into what may wait for all (ControlLimits).
+constexpr uint64_t kMostSplitRuns = 1000;
 
 // Dispatcher -> client: the term begins, or goes on for a rank that joined again.
 struct Started {
@@ -60,7 +63,22 @@ struct Started {
   uint64_t batch_rows = 0, epochs = 0, unit_rows = 0;
   uint32_t in_file_order = 0;  // 1: unit n of the table's order is of rank n mod ranks
   Fingerprint fingerprint;
-  std::vector<SplitRun> split_runs;  // of the table
+  uint64_t splits = 0;               // of the table
+  std::vector<SplitRun> split_runs;  // the first of them; none for a rank that has them
+};
+
+// Client -> dispatcher: the splits of the table from this one on. It asks for the next when it has
+// these.
+struct AskSplits {
+  Term term = 0;
+  uint64_t first = 0;
+};
+
+// Dispatcher -> client: at least one.
+struct Splits {
+  Term term = 0;
+  uint64_t first = 0;
+  std::vector<SplitRun> runs;
 };
 
 // Dispatcher -> client: the term is over before all was delivered. Join again.
@@ -85,13 +103,13 @@ struct Report {
   std::vector<RowSpan> admitted;
   uint64_t delivered_rows = 0, delivered_batches = 0;  // by this process
   uint64_t wait_ns = 0, compute_ns = 0;
-  // All that it has of the epochs before this one, which are over (EpochsOver), is delivered and in
-  // its checkpoint; where it writes none (keeps = 0), delivered.
-  uint64_t kept_epochs = 0;
-  uint32_t keeps = 0;
+  // All that it has of the epochs before this one, which all ranks have admitted (EpochsOver), is
+  // durable: delivered, and in its checkpoint on the disk. Where it writes none, delivered.
+  uint64_t durable_epochs = 0;
+  uint32_t writes_checkpoints = 0;  // 1: it does
   static constexpr uint32_t kReading = 0;
   static constexpr uint32_t kHeardEnded = 1;
-  static constexpr uint32_t kFinished = 2;  // and all that was admitted is delivered and kept
+  static constexpr uint32_t kFinished = 2;  // and all that was admitted is durable
   uint32_t progress = kReading;
 };
 
@@ -101,11 +119,12 @@ struct Ended {
   Term term = 0;
 };
 
-// Dispatcher -> client: all rows of the epochs before `admitted` are admitted by the ranks. Of
-// those before `kept` every rank has kept its own: nobody needs to remember which these were.
+// Dispatcher -> client: all rows of the epochs before `admitted_epochs` are admitted by the ranks.
+// Of those before `durable_epochs` every rank's own are durable (Report): nobody needs to remember
+// which these were.
 struct EpochsOver {
   Term term = 0;
-  uint64_t admitted = 0, kept = 0;
+  uint64_t admitted_epochs = 0, durable_epochs = 0;
 };
 
 // Worker -> dispatcher.
@@ -200,7 +219,7 @@ struct Submit {
 // The kind on the wire is the place here, from 1.
 using Message = std::variant<Join, Waiting, Started, Again, Superseded, Refused, Report, Ended,
                              Register, Session, Ask, Lease, Cut, Failed, Alive, Drain, Bye, Command,
-                             Answer, Measured, Kept, Submit, EpochsOver>;
+                             Answer, Measured, Kept, Submit, EpochsOver, AskSplits, Splits>;
 
 // The message on the wire. Throws Error kResources when its body is longer than kMaxMessageBytes.
 std::string Serialize(const Message& message);

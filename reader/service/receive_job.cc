@@ -124,7 +124,7 @@ ReceiveJob::State::State(ReceiveJobOptions given, std::unique_ptr<Consumer> take
   client.emplace(ClientOptions{.rank = options.rank,
                                .ranks = options.ranks,
                                .instance = RandomInstance(),
-                               .keeps = !path.empty(),
+                               .writes_checkpoints = !path.empty(),
                                .host = fmt::format("{}, process {}", HostName(), getpid())},
                  std::move(saved));
   progress.fraction = -1;
@@ -490,7 +490,7 @@ void ReceiveJob::State::Save() {
   }
   WriteCheckpoint(options.checkpoint.path, save);
   std::lock_guard lock(mutex);
-  client->Kept();
+  client->SaveIsDurable();
 }
 
 ReceiveJob::ReceiveJob(ReceiveJobOptions options, std::unique_ptr<Consumer> consumer)

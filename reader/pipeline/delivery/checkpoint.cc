@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic = "headrace.checkpoint/3\n";
 constexpr std::string_view kMagicBefore = "headrace.checkpoint/2\n";
-constexpr std::string_view kMagicOfRank = "headrace.checkpoint/4\n";
+constexpr std::string_view kMagicOfRank = "headrace.checkpoint/5\n";
 static_assert(kMagic.size() == kMagicBefore.size() && kMagic.size() == kMagicOfRank.size());
 constexpr size_t kMagicName = sizeof "headrace.checkpoint/" - 1;  // before the version
 constexpr uint64_t kMaxCheckpointBytes = uint64_t{1} << 32;
@@ -96,14 +96,17 @@ RowSet PartialOfVersion2(Parser* in) {
 std::string SerializeCheckpoint(const Checkpoint& checkpoint) {
   Writer out;
   const DeliveryState& delivered = checkpoint.delivered;
-  out.Bytes(delivered.rows_before ? kMagicOfRank : kMagic);
+  out.Bytes(delivered.closed ? kMagicOfRank : kMagic);
   const Fingerprint& print = checkpoint.fingerprint;
   for (const uint64_t part : {print.table, print.projection, print.transforms, print.seed})
     out.Number(part);
   for (const uint64_t value :
        {checkpoint.splits, checkpoint.batches, checkpoint.rows, delivered.first_epoch})
     out.Number(value);
-  if (delivered.rows_before) out.Number(*delivered.rows_before);
+  if (delivered.closed) {
+    out.Number(delivered.closed->rows);
+    out.Number(delivered.closed->sum);
+  }
   out.Number(delivered.epochs.size());
   for (const auto& [number, epoch] : delivered.epochs) {
     out.Number(number);
@@ -142,7 +145,11 @@ Checkpoint ParseCheckpoint(std::string_view text, const std::string& name) {
   for (uint64_t* value :
        {&checkpoint.splits, &checkpoint.batches, &checkpoint.rows, &delivered.first_epoch})
     *value = in.Number();
-  if (is_of_rank) delivered.rows_before = in.Number();
+  if (is_of_rank) {
+    RowTotal& closed = delivered.closed.emplace();
+    closed.rows = in.Number();
+    closed.sum = in.Number();
+  }
   if (checkpoint.splits > UINT64_MAX - 63) in.Fail("too many splits");
   const uint64_t words = (checkpoint.splits + 63) / 64;
   for (uint64_t left = in.Count(16); left > 0; --left) {

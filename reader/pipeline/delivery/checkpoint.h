@@ -11,10 +11,11 @@
 //   splits: their length in bytes, their bytes (RowSet::Serialize)
 //   consumer state: its length, its bytes
 //   8 bytes   XXH64 of all before
-// headrace.checkpoint/4, of a rank of a job, has the settled rows of the epochs before the first
-// one behind its number, where they are not all (DeliveryState::rows_before).
-// headrace.checkpoint/2, which is still read, has instead of the settled rows: number of partial
-// splits, and of each: its number, the number of its settled ranges, their first row and row count
+// headrace.checkpoint/5, of a rank of a job, has behind the number of the first epoch how many rows
+// of the epochs before it are settled, and their sum, where they are not all
+// (DeliveryState::closed). headrace.checkpoint/2, which is still read, has instead of the settled
+// rows: number of partial splits, and of each: its number, the number of its settled ranges, their
+// first row and row count
 #pragma once
 #include <cstdint>
 #include <string>

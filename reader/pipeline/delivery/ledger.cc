@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/mix_bits.h"
 
 namespace headrace::reader {
 namespace {
@@ -83,12 +84,17 @@ DeliveryLedger::DeliveryLedger(const DeliveryLedger& like, DeliveryState state)
   const auto require = [](bool holds, const char* what) {
     if (!holds) throw Error(ExitCode::kBadData, what);
   };
-  if (state.rows_before) {
-    require(rows_ > 0 ? *state.rows_before / rows_ <= state.first_epoch : *state.rows_before == 0,
+  if (state.closed) {
+    const uint64_t settled = state.closed->rows;
+    require(rows_ > 0 ? settled / rows_ <= state.first_epoch : settled == 0,
             "more settled rows of epochs that are over than these have");
-    const uint64_t all = state.first_epoch * rows_;
-    require(*state.rows_before <= all, "settled rows of epochs that are over, of which none is");
-    if (*state.rows_before == all) state.rows_before.reset();
+    const RowTotal all = AllBefore(state.first_epoch);
+    require(settled <= all.rows, "settled rows of epochs that are over, of which none is");
+    require(settled > 0 || state.closed->sum == 0, "a sum of no rows");
+    if (settled == all.rows) {
+      require(state.closed->sum == all.sum, "not the rows of the epochs that are over");
+      state.closed.reset();
+    }
   }
   for (const auto& [number, epoch] : state.epochs) {
     require(number >= state.first_epoch && number - state.first_epoch < (uint64_t{1} << 32),
@@ -175,7 +181,7 @@ void DeliveryLedger::EachSettled(uint64_t from_epoch,
   const auto add = [&](uint64_t epoch, uint64_t split, const RowRange& range) {
     if (range.count > 0) take({epoch, split, range.first, range.count, range.count});
   };
-  if (!state_.rows_before)
+  if (!state_.closed)
     for (uint64_t epoch = from_epoch; epoch < state_.first_epoch; ++epoch)
       for (uint64_t split = 0; split < splits().size(); ++split) add(epoch, split, splits()[split]);
   for (const auto& [epoch, state] : state_.epochs) {
@@ -209,11 +215,12 @@ std::optional<RowSpan> DeliveryLedger::AnySettledBefore(uint64_t until) const {
   return std::nullopt;
 }
 
-// Of epochs that are over in one of both, which may be many, only numbers of rows are compared.
+// Of epochs that are over in one of both, which may be many, only totals are compared.
 void DeliveryLedger::Merge(const DeliveryLedger& other) {
   const uint64_t until = std::max(first_epoch(), other.first_epoch());
-  const uint64_t ours = RowsBefore(until), theirs = other.RowsBefore(until), all = until * rows_;
-  if (ours > all - theirs) {
+  const RowTotal ours = TotalBefore(until), theirs = other.TotalBefore(until);
+  const RowTotal all = AllBefore(until), both = ours + theirs;
+  if (ours.rows > all.rows - theirs.rows) {
     auto row = AnySettledBefore(until);
     if (!row) row = other.AnySettledBefore(until);
     if (row) throw InBoth(row->epoch, row->first);
@@ -221,9 +228,14 @@ void DeliveryLedger::Merge(const DeliveryLedger& other) {
         std::ranges::find_if(splits(), [](const RowRange& split) { return split.count > 0; });
     throw InBoth(0, first->first);
   }
+  if (both.rows == all.rows && both.sum != all.sum)
+    throw Error(ExitCode::kBadData,
+                fmt::format("of the epochs before {} some rows were delivered to both, and as many "
+                            "to none",
+                            until));
   Close(until);
-  state_.rows_before = ours + theirs;
-  if (ours + theirs == all) state_.rows_before.reset();
+  state_.closed = both;
+  if (both.rows == all.rows) state_.closed.reset();
   Finish(until);
   for (const auto& [number, epoch] : other.state_.epochs)
     if (number >= until) MergeEpoch(number, epoch);
@@ -231,8 +243,8 @@ void DeliveryLedger::Merge(const DeliveryLedger& other) {
 
 void DeliveryLedger::Close(uint64_t until) {
   if (until <= state_.first_epoch) return;
-  state_.rows_before = RowsBefore(until);
-  if (*state_.rows_before == until * rows_) state_.rows_before.reset();
+  state_.closed = TotalBefore(until);
+  if (state_.closed->rows == until * rows_) state_.closed.reset();
   const auto end = state_.epochs.lower_bound(until);
   state_.epochs.erase(state_.epochs.begin(), end);
   num_done_.erase(num_done_.begin(), num_done_.lower_bound(until));
@@ -295,7 +307,7 @@ void DeliveryLedger::MergeEpoch(uint64_t number, const DeliveryState::Epoch& the
 // Epochs that are whole, from the first on, need no memory. Behind epochs of which only a number of
 // rows is known they stay until they are closed as well: EachSettled still has to tell them.
 void DeliveryLedger::Finish(uint64_t epoch) {
-  if (epoch != state_.first_epoch || state_.rows_before) return;
+  if (epoch != state_.first_epoch || state_.closed) return;
   for (auto it = state_.epochs.begin();
        it != state_.epochs.end() && it->first == state_.first_epoch &&
        num_done_.at(it->first) == splits().size();
@@ -343,7 +355,7 @@ std::vector<RowSpan> DeliveryLedger::Left(uint64_t epoch, uint64_t split,
 
 uint64_t DeliveryLedger::RowsBefore(uint64_t epoch) const {
   const uint64_t over = std::min(epoch, state_.first_epoch);
-  uint64_t rows = state_.rows_before.value_or(over * rows_);
+  uint64_t rows = state_.closed ? state_.closed->rows : over * rows_;
   for (const auto& [number, state] : state_.epochs) {
     if (number >= epoch) break;
     for (uint64_t split = 0; split < splits().size(); ++split)
@@ -353,8 +365,40 @@ uint64_t DeliveryLedger::RowsBefore(uint64_t epoch) const {
   return rows;
 }
 
+// A row's hash is the difference of two values of this, so that a range of rows costs as much as a
+// row does.
+uint64_t DeliveryLedger::SumBefore(uint64_t epoch, uint64_t row) const {
+  const bool is_end = row == splits().back().end();  // the first row of the next epoch
+  return MixBits(MixBits(epoch + (is_end ? 1 : 0)) ^ (is_end ? splits().front().first : row));
+}
+
+uint64_t DeliveryLedger::SumOf(uint64_t epoch, const RowRange& rows) const {
+  return SumBefore(epoch, rows.end()) - SumBefore(epoch, rows.first);
+}
+
+RowTotal DeliveryLedger::AllBefore(uint64_t epoch) const {
+  if (rows_ == 0) return {};
+  const uint64_t first = splits().front().first;
+  return {epoch * rows_, SumBefore(epoch, first) - SumBefore(0, first)};
+}
+
+RowTotal DeliveryLedger::TotalBefore(uint64_t epoch) const {
+  RowTotal total = {RowsBefore(epoch), state_.closed
+                                           ? state_.closed->sum
+                                           : AllBefore(std::min(epoch, state_.first_epoch)).sum};
+  for (const auto& [number, state] : state_.epochs) {
+    if (number >= epoch) break;
+    for (uint64_t split = 0; split < splits().size(); ++split)
+      if (splits()[split].count > 0 && Bit(state.done, split))
+        total.sum += SumOf(number, splits()[split]);
+    RowSet::Cursor cursor(state.partial);
+    for (RowRange range; cursor.Next(&range);) total.sum += SumOf(number, range);
+  }
+  return total;
+}
+
 uint64_t DeliveryLedger::missing_rows() const {
-  return state_.rows_before ? state_.first_epoch * rows_ - *state_.rows_before : 0;
+  return state_.closed ? state_.first_epoch * rows_ - state_.closed->rows : 0;
 }
 
 }  // namespace headrace::reader

@@ -17,6 +17,16 @@
 
 namespace headrace::reader {
 
+// Rows of several epochs, when it no longer matters which ones they are, but must be seen that they
+// are those that others lack. `sum` is a sum of hashes, one of each row of each epoch, so that the
+// sums of ledgers that divide some rows between them add up to the sum of these rows. If they have
+// other rows, although as many, the sum differs but for one case in 2^64.
+struct RowTotal {
+  uint64_t rows = 0, sum = 0;
+  RowTotal operator+(const RowTotal& other) const { return {rows + other.rows, sum + other.sum}; }
+  bool operator==(const RowTotal&) const = default;
+};
+
 // A ledger's content, for a file. Epochs before first_epoch are over: their rows are settled, here
 // or in the ledgers of other ranks. Later epochs that are not in `epochs` have nothing settled.
 struct DeliveryState {
@@ -28,7 +38,7 @@ struct DeliveryState {
   uint64_t first_epoch = 0;
   // Rows of the epochs before first_epoch that are settled here; which ones is no longer known.
   // Nothing: all of them.
-  std::optional<uint64_t> rows_before = std::nullopt;
+  std::optional<RowTotal> closed = std::nullopt;
   std::map<uint64_t, Epoch> epochs;
   bool operator==(const DeliveryState&) const = default;
 };
@@ -55,11 +65,12 @@ class DeliveryLedger {
   // Settles what of `spans` is not settled yet, and returns it. Throws as CheckRows.
   std::vector<RowSpan> Admit(std::span<const RowSpan> spans);
   // Adds what another ledger of the same splits has settled. Throws Error kBadData where both have
-  // settled a row. Of epochs that one of them has closed only numbers are compared: it throws where
-  // both together have too many rows.
+  // settled a row. Of epochs that one of them has closed only totals are compared: it throws where
+  // both together have too many rows, or as many as there are, and not each once.
   void Merge(const DeliveryLedger& other);
   // Epochs before this one are over: all their rows are settled, here or in the ledgers of other
-  // ranks. Only how many are settled here is kept, so that a job without end takes no more memory.
+  // ranks. Only the total of those settled here is kept, so that a job without end takes no more
+  // memory.
   // Does nothing for epochs that are over already.
   void Close(uint64_t until);
 
@@ -78,6 +89,8 @@ class DeliveryLedger {
   // Settled rows of the epochs before this one, which is not before first_epoch() if epochs were
   // closed. Time: splits of each that is not over.
   uint64_t RowsBefore(uint64_t epoch) const;
+  // The same with their sum. Time: also ranges.
+  RowTotal TotalBefore(uint64_t epoch) const;
   // Rows of epochs that are over that are not settled here.
   uint64_t missing_rows() const;
   const DeliveryState& state() const { return state_; }
@@ -87,6 +100,9 @@ class DeliveryLedger {
   // Of these rows of the split, those that are not settled.
   std::vector<RowSpan> Left(uint64_t epoch, uint64_t split, const RowRange& within) const;
   DeliveryState::Epoch& EpochOf(uint64_t epoch);
+  uint64_t SumBefore(uint64_t epoch, uint64_t row) const;
+  uint64_t SumOf(uint64_t epoch, const RowRange& rows) const;
+  RowTotal AllBefore(uint64_t epoch) const;
   // A row that is settled of an epoch after first_epoch(), if any is.
   std::optional<uint64_t> AnySettled(const DeliveryState::Epoch& epoch) const;
   std::optional<RowSpan> AnySettledBefore(uint64_t until) const;

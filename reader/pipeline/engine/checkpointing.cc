@@ -51,7 +51,7 @@ void Checkpointing::Resume() {
   CheckFingerprint(saved.fingerprint, fingerprint_, options_.path);
   try {
     if (saved.splits != splits_) throw Error(ExitCode::kBadData, "the splits differ in number");
-    if (saved.delivered.rows_before)
+    if (saved.delivered.closed)
       throw Error(
           ExitCode::kUsage,
           "is the checkpoint of one of several ranks: it does not say which rows others had", {},

@@ -171,7 +171,7 @@ TEST(DeliveryLedger, EpochsThatAreWholeAreMergedWithoutALookAtTheirRows) {
 
 // Two ranks have ten rows each of every epoch. What one no longer knows in detail fits together
 // with what the other one does, and only with that.
-TEST(DeliveryLedger, EpochsThatAreClosedAreComparedByTheNumberOfTheirRows) {
+TEST(DeliveryLedger, EpochsThatAreClosedAreComparedByTheTotalOfTheirRows) {
   const std::vector<RowRange> splits = {{0, 10}, {10, 10}};
   DeliveryLedger ours(splits), theirs(splits);
   for (uint64_t epoch = 0; epoch < 5; ++epoch) {
@@ -195,7 +195,7 @@ TEST(DeliveryLedger, EpochsThatAreClosedAreComparedByTheNumberOfTheirRows) {
     EXPECT_EQ(all.missing_rows(), 0u);
     EXPECT_EQ(all.settled_rows(), 100u);
     EXPECT_EQ(all.first_epoch(), 5u);
-    EXPECT_EQ(all.state().rows_before, std::nullopt);
+    EXPECT_EQ(all.state().closed, std::nullopt);
     EXPECT_THROW(all.Merge(closed), Error);
   }
   // A state of an earlier moment.
@@ -218,11 +218,63 @@ TEST(DeliveryLedger, EpochsThatAreClosedAreComparedByTheNumberOfTheirRows) {
   DeliveryState state;
   state.first_epoch = 2;
   for (const uint64_t impossible : {uint64_t{41}, UINT64_MAX}) {
-    state.rows_before = impossible;
+    state.closed = {impossible, 1};
     EXPECT_THROW(DeliveryLedger(splits, state), Error);
   }
-  state.rows_before = 40;  // all
-  EXPECT_EQ(DeliveryLedger(splits, state).state().rows_before, std::nullopt);
+  state.closed = {0, 1};  // a sum of nothing
+  EXPECT_THROW(DeliveryLedger(splits, state), Error);
+  state.closed = {40, 1};  // all, by number
+  EXPECT_THROW(DeliveryLedger(splits, state), Error);
+  state.closed = ours.TotalBefore(2) + theirs.TotalBefore(2);
+  EXPECT_EQ(state.closed->rows, 40u);
+  EXPECT_EQ(DeliveryLedger(splits, state).state().closed, std::nullopt);
+}
+
+// Rows drawn anew for each of three ledgers, all of each row's or as many others: whether closed
+// epochs fit together is seen as if none were closed, and their sum is the same however the rows
+// were settled.
+TEST(DeliveryLedger, ClosedEpochsOfTwoHistoriesDoNotFitAlsoWhereTheirNumbersDo) {
+  constexpr uint64_t kRows = 30, kEpochs = 3, kLedgers = 3;
+  const uint64_t seed = TestSeed();
+  SCOPED_TRACE(testing::Message() << "HEADRACE_SEED=" << seed);
+  std::mt19937_64 random(seed);
+  const std::vector<RowRange> splits = {{0, 12}, {12, 0}, {12, kRows - 12}};
+  for (int trial = 0; trial < 300; ++trial) {
+    std::vector<uint64_t> rows(kEpochs * kRows);
+    for (uint64_t i = 0; i < rows.size(); ++i) rows[i] = i;
+    std::shuffle(rows.begin(), rows.end(), random);
+    const bool fits = trial % 2 == 0;
+    uint64_t exchanged = 0;  // a row that another ledger has, instead of one of its own
+    if (!fits) exchanged = random() % (rows.size() / kLedgers);
+    std::vector<DeliveryLedger> ledgers(kLedgers, DeliveryLedger(splits));
+    for (uint64_t i = 0; i < rows.size(); ++i) {
+      uint64_t row = rows[i];
+      if (!fits && i == exchanged) row = rows[rows.size() - 1 - random() % (rows.size() / 2)];
+      const uint64_t in_epoch = row % kRows, split = in_epoch < 12 ? 0 : 2;
+      const RowSpan span{row / kRows, split, in_epoch, 1, 1};
+      ledgers[i / (rows.size() / kLedgers)].Settle({&span, 1});
+    }
+    DeliveryLedger all(splits);
+    bool was_refused = false;
+    for (DeliveryLedger& ledger : ledgers) {
+      const RowTotal total = ledger.TotalBefore(kEpochs);
+      ledger.Close(1);
+      if (random() % 2 == 0) ledger.Close(2);
+      EXPECT_EQ(ledger.TotalBefore(kEpochs), total);
+      if (random() % 2 == 0) ledger.Close(kEpochs);
+      EXPECT_EQ(DeliveryLedger(splits, ledger.state()).TotalBefore(kEpochs), total);
+      try {
+        all.Merge(ledger);
+      } catch (const Error&) {
+        was_refused = true;
+        break;
+      }
+    }
+    EXPECT_EQ(was_refused, !fits) << "trial " << trial;
+    if (fits) {
+      EXPECT_EQ(all.first_epoch(), kEpochs);
+    }
+  }
 }
 
 // Of an epoch far behind the first: those before it are no more gone through. One that is there and

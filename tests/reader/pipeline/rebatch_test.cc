@@ -298,7 +298,7 @@ TEST_F(Batches, AnotherRunsCheckpointIsRefused) {
   other.batch_rows = 7;
   EXPECT_EQ(refusal(other, true), "accepted");
   Checkpoint of_rank = ReadCheckpoint(checkpoint.path);
-  of_rank.delivered.rows_before = 1;
+  of_rank.delivered.closed = {1, 7};
   WriteCheckpoint(checkpoint.path, of_rank);
   EXPECT_NE(refusal(shape, true).find("of one of several ranks"), std::string::npos);
 }

@@ -109,18 +109,18 @@ TEST(Checkpoint, TheVersionBeforeIsReadAndWrittenAnew) {
 }
 
 // Of a rank, of which epochs are over that others had a part of.
-TEST(Checkpoint, HowManyRowsOfEpochsThatAreOverIsKeptWhereTheyAreNotAll) {
+TEST(Checkpoint, TheTotalOfRowsOfEpochsThatAreOverIsKeptWhereTheyAreNotAll) {
   Checkpoint saved;
   saved.splits = 2;
   saved.delivered.first_epoch = 7;
   const std::string whole = SerializeCheckpoint(saved);
   EXPECT_TRUE(whole.starts_with("headrace.checkpoint/3\n"));
-  EXPECT_EQ(ParseCheckpoint(whole, "c").delivered.rows_before, std::nullopt);
-  saved.delivered.rows_before = 12;
+  EXPECT_EQ(ParseCheckpoint(whole, "c").delivered.closed, std::nullopt);
+  saved.delivered.closed = {12, 77};
   const std::string part = SerializeCheckpoint(saved);
-  EXPECT_TRUE(part.starts_with("headrace.checkpoint/4\n"));
+  EXPECT_TRUE(part.starts_with("headrace.checkpoint/5\n"));
   EXPECT_EQ(ParseCheckpoint(part, "c").delivered, saved.delivered);
-  EXPECT_EQ(part.size(), whole.size() + 8);
+  EXPECT_EQ(part.size(), whole.size() + 16);
 }
 
 }  // namespace
