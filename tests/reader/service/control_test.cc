@@ -354,7 +354,7 @@ TEST_F(ServiceControl, WhatWaitsForAllTakesBoundedMemoryAndWhoeverReadsIsServed)
   const auto serve = [&] {
     for (const auto& event : server.Wait(0)) {
       gone += event.is_gone;
-      EXPECT_EQ(event.why.find("it does not read") != std::string::npos, event.is_gone);
+      EXPECT_EQ(event.why.find("it has read nothing") != std::string::npos, event.is_gone);
       for (size_t i = 0; i < event.messages.size(); ++i, ++answered)
         server.Send(event.peer, Answer{0, std::string(kAnswerBytes, 'a')});
     }
@@ -380,6 +380,69 @@ TEST_F(ServiceControl, WhatWaitsForAllTakesBoundedMemoryAndWhoeverReadsIsServed)
       answers = reading->Receive(0).size();
     }
     ASSERT_EQ(answers, 1u);
+  }
+}
+
+// Also of what is sent without a Wait between.
+TEST_F(ServiceControl, WhatIsSentAtOnceTakesBoundedMemory) {
+  constexpr uint64_t kMost = 4 << 20, kAnswerBytes = 100'000, kPeers = 20;
+  ControlServer server(path(), {.unsent_bytes = kMost});
+  std::vector<std::unique_ptr<ControlConnection>> peers;
+  std::vector<uint64_t> ids;
+  for (size_t i = 0; i < kPeers; ++i) {
+    peers.push_back(ControlConnection::Connect(path()));
+    peers.back()->Send(Bye{});
+    ids.push_back(Next(&server).peer);
+  }
+  for (int i = 0; i < 20; ++i) {
+    for (const uint64_t id : ids) server.Send(id, Answer{0, std::string(kAnswerBytes, 'a')});
+    EXPECT_LE(server.unsent_bytes(), kMost);
+  }
+  size_t gone = 0;
+  for (const auto& event : server.Wait(0)) gone += event.is_gone;
+  EXPECT_GE(gone, 1u);
+  EXPECT_LT(gone, kPeers);
+  for (const auto& event : server.Wait(0)) EXPECT_FALSE(event.is_gone);
+}
+
+// It has less to read than one that reads, and reads nothing.
+TEST_F(ServiceControl, WhoeverReadsNothingForLongestMakesRoom) {
+  constexpr uint64_t kAnswerBytes = 100'000;
+  ControlServer server(path(), {.unsent_bytes = 6 << 20});
+  auto stuck = ControlConnection::Connect(path());
+  stuck->Send(Bye{});
+  const uint64_t stuck_id = Next(&server).peer;
+  auto slow = ControlConnection::Connect(path());
+  slow->Send(Bye{});
+  const uint64_t slow_id = Next(&server).peer;
+  auto little = ControlConnection::Connect(path());  // stuck as well: what it has frees nothing
+  little->Send(Bye{});
+  const uint64_t little_id = Next(&server).peer;
+  const Answer answer{0, std::string(kAnswerBytes, 'a')};
+  for (int i = 0; i < 4; ++i) server.Send(little_id, answer);
+  for (int i = 0; i < 26; ++i) server.Send(stuck_id, answer);
+  std::vector<uint64_t> gone;
+  std::vector<char> some(30'000);
+  for (int i = 0; i < 75; ++i) {
+    server.Send(slow_id, answer);
+    EXPECT_GT(recv(slow->fd(), some.data(), some.size(), MSG_DONTWAIT), 0);
+    for (const auto& event : server.Wait(0))
+      if (event.is_gone) gone.push_back(event.peer);
+  }
+  EXPECT_EQ(gone, std::vector<uint64_t>{stuck_id});
+}
+
+TEST_F(ServiceControl, TheMemoryOfWhatIsReadIsGivenBack) {
+  constexpr size_t kAnswers = 100, kAnswerBytes = 100'000;
+  ControlServer server(path());
+  auto reading = ControlConnection::Connect(path());
+  reading->Send(Bye{});
+  const uint64_t id = Next(&server).peer;
+  for (size_t i = 0; i < kAnswers; ++i) server.Send(id, Answer{0, std::string(kAnswerBytes, 'a')});
+  for (size_t left = kAnswers, turn = 0; left > 5 && turn < 100'000; ++turn) {
+    left -= reading->Receive(0).size();
+    server.Wait(0);
+    EXPECT_LE(server.unsent_bytes(), (left + 1) * (kAnswerBytes + 100)) << left;
   }
 }
 

@@ -1,6 +1,8 @@
 // A job that reads its table again and again: what its ranks keep of it does not grow.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,7 +21,8 @@ constexpr uint64_t kRanks = 2, kSplitRows = 8, kUnitRows = 1, kWorkerPeer = 100;
 // n's.
 class EndlessJob {
  public:
-  explicit EndlessJob(std::vector<bool> keeps) {
+  // Each consumer is `behind` rows behind what its rank admitted.
+  explicit EndlessJob(std::vector<bool> keeps, size_t behind = 0) : behind_(behind) {
     DispatcherOptions options;
     options.job.ranks = options.board.ranks = kRanks;
     options.job.epochs = options.board.epochs = kEndlessEpochs;
@@ -32,7 +35,7 @@ class EndlessJob {
       clients_.emplace_back(ClientOptions{.rank = rank,
                                           .ranks = kRanks,
                                           .instance = rank + 1,
-                                          .keeps = keeps[rank],
+                                          .writes_checkpoints = keeps[rank],
                                           .address = "x"});
     for (uint32_t rank = 0; rank < kRanks; ++rank) Say(1 + rank, clients_[rank].Connected());
     Say(kWorkerPeer, worker_.Connected());
@@ -51,7 +54,7 @@ class EndlessJob {
       for (uint32_t rank = 0; rank < kRanks; ++rank) {
         if (splits % (rank == 0 ? 3 : 5) == 0) {
           clients_[rank].Save("");
-          clients_[rank].Kept();
+          clients_[rank].SaveIsDurable();
         }
         Say(1 + rank, *clients_[rank].TakeReport());
       }
@@ -69,7 +72,11 @@ class EndlessJob {
     ASSERT_TRUE(route);
     const RowSpan span{route->epoch, taken.lease.split, row, 1, 1};
     ASSERT_EQ(clients_[route->rank].Admit(route->term, {&span, 1}), Client::Admission::kNew);
-    clients_[route->rank].Delivered({&span, 1}, 1);
+    std::deque<RowSpan>& queue = queues_[route->rank];
+    queue.push_back(span);
+    if (queue.size() <= behind_) return;
+    clients_[route->rank].Delivered({&queue.front(), 1}, 1);
+    queue.pop_front();
   }
   void Say(uint64_t peer, const Message& message) {
     Hear(dispatcher_->Handle(peer, message, now_));
@@ -84,6 +91,8 @@ class EndlessJob {
     }
   }
 
+  const size_t behind_;
+  std::array<std::deque<RowSpan>, kRanks> queues_;
   int64_t now_ = 1;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::vector<Client> clients_;
@@ -97,6 +106,21 @@ TEST(EpochsOver, StatesOfAnEndlessJobDoNotGrow) {
     const size_t checkpoint = job.CheckpointBytes(1);
     job.Read(4000);
     // Epochs that are not over everywhere yet may be a few more or fewer.
+    for (uint32_t rank = 0; rank < kRanks; ++rank) {
+      EXPECT_LE(job.CheckpointBytes(rank), 2 * checkpoint) << keep;
+      EXPECT_LE(job.JoinBytes(rank), 2 * checkpoint + 200) << keep;
+    }
+  }
+}
+
+// Epochs are short, and a queue holds several: what is over everywhere else is never all delivered.
+TEST(EpochsOver, StatesDoNotGrowWhereAConsumerIsEpochsBehind) {
+  constexpr size_t kEpochs = 3, kRowsOfRank = 4 * kSplitRows / kRanks;
+  for (const bool keep : {true, false}) {
+    EndlessJob job({keep, keep}, kEpochs * kRowsOfRank);
+    job.Read(60);
+    const size_t checkpoint = job.CheckpointBytes(1);
+    job.Read(4000);
     for (uint32_t rank = 0; rank < kRanks; ++rank) {
       EXPECT_LE(job.CheckpointBytes(rank), 2 * checkpoint) << keep;
       EXPECT_LE(job.JoinBytes(rank), 2 * checkpoint + 200) << keep;
@@ -131,7 +155,7 @@ TEST(EpochsOver, AStateThatLacksRowsOfAnEpochThatIsOverIsRefused) {
     Checkpoint saved;
     saved.splits = 1;
     saved.delivered.first_epoch = rank == 0 ? 2 : 0;
-    if (rank == 0) saved.delivered.rows_before = 10;
+    if (rank == 0) saved.delivered.closed = {10, 1};
     if (rank == 1) saved.delivered.epochs[0] = {{0}, {{0, 5}}};
     join.states.push_back(SerializeCheckpoint(saved));
     said = dispatcher.Handle(1 + rank, join, 1);
@@ -147,6 +171,46 @@ TEST(EpochsOver, AStateThatLacksRowsOfAnEpochThatIsOverIsRefused) {
   }
   EXPECT_EQ(refused, 2);
   EXPECT_FALSE(dispatcher.status().is_running);
+}
+
+// Both ranks have the same rows of epochs that are over, in two histories of the job: the numbers
+// of rows fit, and half of the rows would never come.
+TEST(EpochsOver, StatesOfTwoHistoriesWhoseNumbersFitAreRefused) {
+  const std::vector<RowRange> splits = {{0, 10}};
+  for (const bool are_both_closed : {true, false}) {
+    DispatcherOptions options;
+    options.job.ranks = options.board.ranks = kRanks;
+    options.job.epochs = options.board.epochs = 9;
+    options.job.splits = splits;
+    Dispatcher dispatcher(options);
+    std::vector<Addressed> said;
+    for (uint32_t rank = 0; rank < kRanks; ++rank) {
+      DeliveryLedger ledger(splits);
+      for (uint64_t epoch = 0; epoch < 2; ++epoch) {
+        const RowSpan span{epoch, 0, 0, 5, 5};
+        ledger.Settle({&span, 1});
+      }
+      if (are_both_closed || rank == 0) ledger.Close(2);
+      Checkpoint saved;
+      saved.splits = splits.size();
+      saved.delivered = ledger.state();
+      Join join;
+      join.rank = rank;
+      join.ranks = kRanks;
+      join.instance = rank + 1;
+      join.states.push_back(SerializeCheckpoint(saved));
+      said = dispatcher.Handle(1 + rank, join, 1);
+    }
+    EXPECT_FALSE(dispatcher.status().is_running) << are_both_closed;
+    int refused = 0;
+    for (const Addressed& one : said) {
+      const auto* message = std::get_if<Refused>(&one.message);
+      if (message == nullptr) continue;
+      ++refused;
+      EXPECT_EQ(message->code, static_cast<uint32_t>(ExitCode::kUsage));
+    }
+    EXPECT_EQ(refused, 2) << are_both_closed;
+  }
 }
 
 }  // namespace

@@ -115,6 +115,7 @@ TEST(ServiceJoin, AClientHeedsOnlyTheAnswerToItsLatestJoin) {
   started.instance = 20;
   started.term = 100;
   started.generation = started.epochs = 1;
+  started.splits = 2;
   started.split_runs = {{4, 2}};
   started.number = first.number;
   client.Handle(started);
@@ -135,6 +136,7 @@ TEST(ServiceJoin, JoiningIsACut) {
   started.instance = 20;
   started.term = 100;
   started.generation = started.epochs = 1;
+  started.splits = 2;
   started.split_runs = {{4, 2}};
   started.number = client.Connected().number;
   client.Handle(started);

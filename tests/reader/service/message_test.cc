@@ -17,7 +17,7 @@ std::vector<Message> OneOfEach() {
   const Fingerprint print{1, 2, 3, 4};
   return {Join{1, 2, 3, 4, 5, 6, 7, "shm:/a", "host", {"state", std::string(300, '\0')}},
           Waiting{{1, 2}},
-          Started{1, 2, 3, 4, 5, 6, 7, 1, print, {{7, 2}, {0, 1}}},
+          Started{1, 2, 3, 4, 5, 6, 7, 1, print, 3, {{7, 2}, {0, 1}}},
           Again{},
           Superseded{1, "why"},
           Refused{2, "why", "fix"},
@@ -37,7 +37,9 @@ std::vector<Message> OneOfEach() {
           Measured{1, 2, -3, "bytes"},
           Kept{1, 2},
           Submit{"p", {{"a", "b"}}, 2, 1},
-          EpochsOver{1, 2, 3}};
+          EpochsOver{1, 2, 3},
+          AskSplits{1, 2},
+          Splits{1, 2, {{3, 4}}}};
 }
 
 TEST(ServiceMessage, EveryKindSurvivesTheWire) {

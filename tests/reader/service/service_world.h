@@ -140,6 +140,7 @@ class ServiceWorld {
     options.board.seed = options_.seed;
     options.board.backup_ns = 300;
     options.silence_ns = 1500;
+    options.most_split_runs = 1 + Below(2);  // most tables take several messages
     options.batch_rows = 3;
     dispatcher_ = std::make_unique<Dispatcher>(std::move(options));
     finished_.clear();
@@ -403,8 +404,8 @@ class ServiceWorld {
     if (!HasState(*process)) return;
     Saved& saved = saved_[process->rank];
     saved = {process->client->Save(""), history_[process->rank]};
-    counts_.closed += saved.state->delivered.rows_before.has_value();
-    process->client->Kept();
+    counts_.closed += saved.state->delivered.closed.has_value();
+    process->client->SaveIsDurable();
   }
 
   void SaveAll() {
