@@ -76,6 +76,28 @@ export function drawing(width: number, height: number, label: string | null, nam
   });
 }
 
+// One for all boxes. It hears of many at once, and asks for every width before it draws the first: a
+// width that is asked for after a drawing costs a layout of the whole page.
+const boxes = new WeakMap<Element, Fitted>();
+const resized = new ResizeObserver((entries) => {
+  const widths = entries.map(({ target }) => target.clientWidth);
+  entries.forEach(({ target }, i) => boxes.get(target)?.fit(widths[i]));
+});
+
+// Calls `act` in the next frame, once however often it was asked for until then: who types faster than
+// a page is drawn waits for one drawing, not for one of each letter.
+export function oncePerFrame(act: () => void): () => void {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => {
+      asked = false;
+      act();
+    });
+  };
+}
+
 // A box that draws its contents when its width is known, and again when that changes.
 export class Fitted {
   readonly element: HTMLDivElement;
@@ -86,17 +108,18 @@ export class Fitted {
     attributes: Attributes | null = null,
   ) {
     this.element = h("div", attributes);
-    new ResizeObserver(() => this.fit()).observe(this.element);
+    boxes.set(this.element, this);
+    resized.observe(this.element);
   }
 
   // Draws again at the same width: the data or the range has changed.
   redraw(): void {
     this.width = 0;
-    this.fit();
+    this.fit(this.element.clientWidth);
   }
 
-  private fit(): void {
-    const width = Math.floor(this.element.clientWidth);
+  fit(room: number): void {
+    const width = Math.floor(room);
     if (width <= 0 || width === this.width) return;
     this.width = width;
     this.element.replaceChildren(this.draw(width));

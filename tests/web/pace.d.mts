@@ -4,4 +4,4 @@ export function measurePace(
   page: Page,
   address: string,
   run: number,
-): Promise<{ what: string; kind: "paint" | "ready" | "answer" | "input"; ms: number }[]>;
+): Promise<{ what: string; kind: "paint" | "ready" | "answer" | "input" | "absent"; ms: number }[]>;

@@ -1,5 +1,6 @@
 // How fast the pages of a run are: until something is painted, until it is all there, and from each
-// input to the next picture. node pace.mjs ADDRESS RUN, or measured by real.spec.ts.
+// input to the next picture. node pace.mjs ADDRESS RUN [ROUNDS] prints the median of the rounds and
+// their range; real.spec.ts asks once.
 import { chromium } from "@playwright/test";
 
 const INPUTS = ["pointermove", "pointerdown", "click", "keydown", "input", "change", "wheel"];
@@ -35,13 +36,15 @@ async function load(page, address) {
   }));
 }
 
-// The longest that any input of `act` took to be seen.
-async function longest(page, act) {
+// The longest that any input of `act` took to be seen. An act that no input came of says nothing.
+async function longest(page, what, act) {
   await page.evaluate(() => (window.inputs = []));
   await act();
   await frames(page);
   await frames(page);
-  return page.evaluate(() => Math.max(0, ...window.inputs));
+  const inputs = await page.evaluate(() => window.inputs);
+  if (inputs.length === 0) throw new Error(`no input of "${what}" was seen`);
+  return Math.max(...inputs);
 }
 
 // From the click or key of `act` until the server's answer to it is drawn.
@@ -86,7 +89,13 @@ async function ofOverview(page, add, rows) {
   await add("colours", () => page.getByRole("button", { name: /Colours/ }).click());
 }
 
-async function ofOperators(page, add) {
+// Rows say what a run has nothing of, so that nobody takes it for quick.
+async function ifThere(locator, what, rows, act) {
+  if (await locator.count()) await act();
+  else rows.push({ what, kind: "absent", ms: NaN });
+}
+
+async function ofOperators(page, add, rows) {
   const table = page.getByRole("region", { name: "Operators" });
   await table.scrollIntoViewIfNeeded();
   await table.hover();
@@ -96,28 +105,28 @@ async function ofOperators(page, add) {
   await add("sort the operators", () =>
     page.getByRole("button", { name: "busy", exact: true }).click(),
   );
-  const find = page.getByLabel("Find an operator");
-  if (await find.count()) await add("find an operator", () => find.pressSequentially("hash.1"));
+  const typed = (field, what, text) =>
+    ifThere(field, what, rows, () => add(what, () => field.pressSequentially(text)));
+  const clicked = (button, what) =>
+    ifThere(button, what, rows, () => add(what, () => button.click()));
+  await typed(page.getByLabel("Find an operator"), "find an operator", "hash.1");
   await add("choose an operator", () => page.locator("tr.op button").first().click());
-  for (const name of ["On a core", "Blocked inside"]) {
-    const button = page.getByRole("button", { name, exact: true });
-    if (await button.count()) await add(`stacks: ${name}`, () => button.click());
-  }
-  const frame = page.locator("svg.icicle g").nth(2);
-  if (await frame.count()) await add("widen a frame", () => frame.click());
-  const word = page.getByLabel("Find a function");
-  if (await word.count()) await add("find a function", () => word.pressSequentially("reader"));
+  for (const name of ["On a core", "Blocked inside"])
+    await clicked(page.getByRole("button", { name, exact: true }), `stacks: ${name}`);
+  await clicked(page.locator("svg.icicle g").nth(2), "widen a frame");
+  await typed(page.getByLabel("Find a function"), "find a function", "reader");
 }
 
 async function ofWhatIf(page, add, rows) {
   const slider = page.locator(".slider input").first();
-  if (!(await slider.count())) return;
-  await slider.focus();
-  await add("move a slider", async () => {
-    for (let i = 0; i < 4; i++) await page.keyboard.press("ArrowRight");
+  await ifThere(slider, "move a slider", rows, async () => {
+    await slider.focus();
+    await add("move a slider", async () => {
+      for (let i = 0; i < 4; i++) await page.keyboard.press("ArrowRight");
+    });
+    const ms = await answered(page, /\/whatif$/, () => page.keyboard.press("ArrowLeft"));
+    rows.push({ what: "a slider until it is answered", kind: "answer", ms });
   });
-  const ms = await answered(page, /\/whatif$/, () => page.keyboard.press("ArrowLeft"));
-  rows.push({ what: "a slider until it is answered", kind: "answer", ms });
 }
 
 async function ofSql(page, add, rows) {
@@ -132,7 +141,8 @@ async function ofSql(page, add, rows) {
 
 const OF_PAGE = { "": ofOverview, "/operators": ofOperators, "/what-if": ofWhatIf };
 
-// Rows {what, kind, ms}; kind "paint", "ready", "answer" (until the server has answered) or "input".
+// Rows {what, kind, ms}; kind "paint", "ready", "answer" (until the server has answered), "input", or
+// "absent": the run has nothing to try it on. Throws where an input was not seen by the page.
 // `page` is a new one: nothing of it was loaded yet.
 export async function measurePace(page, address, run) {
   await page.addInitScript(watchInputs, INPUTS);
@@ -142,26 +152,38 @@ export async function measurePace(page, address, run) {
     const name = part.slice(1) || "overview";
     rows.push({ what: name, kind: "paint", ms: paint }, { what: name, kind: "ready", ms: all });
     const add = async (what, act) =>
-      rows.push({ what, kind: "input", ms: await longest(page, act) });
+      rows.push({ what, kind: "input", ms: await longest(page, what, act) });
     await OF_PAGE[part]?.(page, add, rows);
   }
   await load(page, `${address}/sql`);
   await ofSql(page, null, rows);
   await load(page, address);
   const search = page.getByLabel("Search runs");
-  const ms = await longest(page, () => search.pressSequentially("day"));
+  const ms = await longest(page, "search runs", () => search.pressSequentially("day"));
   rows.push({ what: "search runs", kind: "input", ms });
   return rows;
 }
 
+const middle = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
+
 if (process.argv[1]?.endsWith("pace.mjs")) {
-  const [address, run] = process.argv.slice(2);
+  const [address, run, rounds = "1"] = process.argv.slice(2);
   const browser = await chromium.launch({
     executablePath: process.env.HEADRACE_CHROMIUM ?? "/usr/bin/chromium",
     args: ["--no-sandbox"],
   });
-  const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
-  for (const { what, kind, ms } of await measurePace(page, address, run))
-    console.log(`${kind.padEnd(7)} ${ms.toFixed(0).padStart(6)} ms  ${what}`);
+  const found = new Map();
+  for (let round = 0; round < Number(rounds); round++) {
+    const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+    for (const { what, kind, ms } of await measurePace(page, address, run)) {
+      const line = `${kind.padEnd(7)} ${what}`;
+      found.set(line, [...(found.get(line) ?? []), ms]);
+    }
+    await page.close();
+  }
+  for (const [line, all] of found)
+    console.log(
+      `${middle(all).toFixed(0).padStart(6)} ms [${all[0].toFixed(0)}, ${all[all.length - 1].toFixed(0)}]  ${line}`,
+    );
   await browser.close();
 }

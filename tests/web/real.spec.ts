@@ -212,7 +212,8 @@ test.describe("the program's own server", () => {
     await serving(join(stores, "long.db"), async (address) => {
       for (const { what, kind, ms } of await measurePace(page, address, 1)) {
         console.log(`${kind} ${ms.toFixed(0)} ms: ${what}`);
-        expect(ms, what).toBeLessThan(kind === "input" ? 10_000 : 120_000);
+        expect(kind, `${what}: a day has something to try it on`).not.toBe("absent");
+        expect(ms, what).toBeLessThan(kind === "input" ? 2_000 : 60_000);
       }
     });
   });
@@ -282,16 +283,21 @@ test.describe("the program's own server", () => {
       const second = await begin(database, "--port", new URL(first.root).port);
       try {
         await expect(page.locator(".state")).toHaveText("recording");
-        const [download] = await Promise.all([
-          page.waitForEvent("download"),
-          page.getByRole("button", { name: /^CSV.*happen/ }).click(),
-        ]);
-        const rows = readFileSync(await download.path(), "utf8")
-          .trim()
-          .split("\r\n")
-          .slice(1);
-        const times = rows.map((row) => row.split(",").slice(0, 2).map(Number));
-        expect(times.length).toBeGreaterThan(10);
+        // Its state comes first, what it missed right after.
+        let times: number[][] = [];
+        const windows = async () => {
+          const [download] = await Promise.all([
+            page.waitForEvent("download"),
+            page.getByRole("button", { name: /^CSV.*happen/ }).click(),
+          ]);
+          const rows = readFileSync(await download.path(), "utf8")
+            .trim()
+            .split("\r\n")
+            .slice(1);
+          times = rows.map((row) => row.split(",").slice(0, 2).map(Number));
+          return times.length;
+        };
+        await expect.poll(windows, { timeout: 20_000 }).toBeGreaterThan(10);
         // It was away for four seconds; a window that was recorded then has a tenth to some tenths.
         for (let i = 1; i < times.length; i++)
           expect(times[i][0] - times[i - 1][0] - times[i - 1][1]).toBeLessThan(1);

@@ -3,7 +3,7 @@ import { current, replaceQuery } from "../address";
 import { get } from "../api";
 import { icicle } from "../charts/icicle";
 import type { Trail } from "../charts/icicle";
-import { Fitted, h } from "../element";
+import { Fitted, h, oncePerFrame } from "../element";
 import * as numbers from "../numbers";
 import type { CardText, Stacks, StackNode } from "../types";
 import { card, failure } from "./card";
@@ -166,10 +166,13 @@ export function stacksCard(
     "aria-label": "Find a function",
     "data-focus": "find",
   });
-  find.addEventListener("input", () => {
-    search = find.value.trim().toLowerCase();
-    if (stacks.roots.length > 0) drawing.redraw();
-  });
+  find.addEventListener(
+    "input",
+    oncePerFrame(() => {
+      search = find.value.trim().toLowerCase();
+      if (stacks.roots.length > 0) drawing.redraw();
+    }),
+  );
   const controls = [
     find,
     h("div", { class: "seg", role: "group", "aria-label": "Kind of stacks" }, buttons),

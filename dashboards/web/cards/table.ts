@@ -60,6 +60,7 @@ export class WindowedRows<T> {
   readonly body = h("tbody");
   private box: HTMLElement | null = null;
   private made = new Map<number, HTMLTableRowElement>();
+  private readonly ready = new Map<T, HTMLTableRowElement>(); // of the rows before, until they are replaced
   private readonly above = h("tr", { class: "spacer", "aria-hidden": "true" });
   private readonly below = h("tr", { class: "spacer", "aria-hidden": "true" });
 
@@ -89,13 +90,16 @@ export class WindowedRows<T> {
     return this.box;
   }
 
+  // Rows that are there already are not made again.
   replace(rows: readonly T[]): void {
+    for (const [index, row] of this.made) this.ready.set(this.rows[index], row);
     this.rows = rows;
     this.made.clear();
     this.body.replaceChildren();
     this.box?.classList.toggle("tall", rows.length > ALL_AT_ONCE);
     if (this.box) this.box.scrollTop = 0;
     this.show();
+    this.ready.clear();
   }
 
   // Draws the rows again that are there: what they show has changed.
@@ -144,7 +148,7 @@ export class WindowedRows<T> {
     for (let index = first; index < last; index++) {
       let row = this.made.get(index);
       if (!row) {
-        row = this.render(this.rows[index], index);
+        row = this.ready.get(this.rows[index]) ?? this.render(this.rows[index], index);
         row.setAttribute("aria-rowindex", String(index + 2));
         this.made.set(index, row);
         before.after(row);

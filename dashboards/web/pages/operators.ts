@@ -9,7 +9,7 @@ import { firstKind, stacksCard } from "../cards/stacks";
 import type { StacksCard } from "../cards/stacks";
 import { stacksDiff } from "../cards/stacks_diff";
 import { stateLegend } from "../charts/states";
-import { h } from "../element";
+import { h, oncePerFrame } from "../element";
 import { timeline } from "../time";
 import type { CardText, OffCpu, OperatorCourse, Report } from "../types";
 import type { Context, Shown } from "./context";
@@ -79,7 +79,10 @@ function operatorsCard(id: number, parts: Parts, text: CardText, signal: AbortSi
     "aria-label": "Find an operator",
     "data-focus": "find operator",
   });
-  find.addEventListener("input", () => table.show(find.value.trim().toLowerCase()));
+  find.addEventListener(
+    "input",
+    oncePerFrame(() => table.show(find.value.trim().toLowerCase())),
+  );
   return card({
     key: "operators",
     text,
