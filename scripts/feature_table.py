@@ -220,7 +220,7 @@ FEATURES = [
         ("every command line in the documents is run", partly("Those that are not run, are shortened or are interrupted are listed with reasons in `tests/cli/examples.py`; lines of other programs in `tests/docs/documents.py`.",
                                                               test("tests/docs/examples.bats", "command lines of documents"))),
         ("how to read each chart, beside it", test("tests/web/behaviour.spec.ts", "a card opens its explanation")),
-        ("every metric with unit, source and cost", partly("Costs are said by level and by option (`docs/collector.md`), not by metric.", tree("docs/metrics.md", "| metric | unit | kind | source |"))),
+        ("every metric with unit, source and cost", partly("Costs are said by level and by option (`docs/collector.md`), not by metric.", tree("docs/metrics.md", "| metric | unit | source | needs |"))),
         ("what to do, by message", test("tests/docs/documents.py", "def messages")),
         ("how it measures, and its errors", tree("docs/accuracy.md", "predicted rate, median error")),
         ("schemas of files and outputs", partly("Nine schemas; outputs say their version, and only the run store promises to read old ones.", tree("docs/schema/plan.schema.json"))),

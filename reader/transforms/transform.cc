@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 
@@ -149,23 +150,23 @@ std::string TransformDocs() {
       "batches begin and end, except `logit` and `box_cox`, whose vector kernels stay within the "
       "stated units in "
       "the last place (ulp) of the reference.\n\n"
-      "Where a column's ids are in a dictionary ([pipeline.md](pipeline.md), Dictionaries), "
-      "operators marked `entries` run on its entries and those marked `indices` on the indices; "
-      "the others get ids.\n\n"
-      "| op | columns | what it does | cost | on a dictionary |\n"
-      "| --- | --- | --- | --- | --- |\n";
-  for (const auto& [name, entry] : entries)
-    text += fmt::format("| [`{}`](#{}) | {} | {} | {} | {} |\n", name, name, ShapeText(entry),
-                        entry.summary, entry.cost, DictionaryText(entry));
+      "Where a column's ids are in a dictionary ([pipeline.md](pipeline.md), Dictionaries), some "
+      "run on its entries or on the indices, as said below; the others get ids.\n\n"
+      "| columns | op |\n| --- | --- |\n";
+  std::map<std::string, std::string> by_shape;
+  for (const auto& [name, entry] : entries) {
+    std::string& ops = by_shape[ShapeText(entry)];
+    ops += fmt::format("{}[`{}`](#{})", ops.empty() ? "" : ", ", name, name);
+  }
+  for (const auto& [shape, ops] : by_shape) text += fmt::format("| {} | {} |\n", shape, ops);
   for (const auto& [name, entry] : entries) {
     text += fmt::format("\n## {}\n\n{} {}\n\n", name, entry.summary, entry.semantics);
-    if (!entry.params.empty()) {
-      text += "| parameter | type | default | meaning |\n| --- | --- | --- | --- |\n";
-      for (const ParamDoc& doc : entry.params)
-        text += fmt::format("| `{}` | {} | {} | {} |\n", doc.name, doc.type,
-                            *doc.fallback == '\0' ? "required" : doc.fallback, doc.doc);
-      text += '\n';
-    }
+    for (const ParamDoc& doc : entry.params)
+      text += fmt::format("- `{}` ({}, {}): {}\n", doc.name, doc.type,
+                          *doc.fallback == '\0' ? "required" : doc.fallback, doc.doc);
+    const std::string on_dictionary = DictionaryText(entry);
+    text += fmt::format("- cost: {}{}\n\n", entry.cost,
+                        on_dictionary.empty() ? "" : "; on a dictionary: " + on_dictionary);
     text += "```\n";
     for (const Example& example : entry.examples)
       text += fmt::format("{}{}{}\n    -> {}\n", example.params,

@@ -81,13 +81,14 @@ std::string Page() {
       "\n"
       "`metric_list` of a run says which of them it holds. The source is where values come from: "
       "the kernel's or a device's counters,\n"
-      "eBPF, the pipeline's instrumentation, or an estimate.\n"
+      "eBPF, the pipeline's instrumentation, or an estimate. Counters are those whose exported "
+      "name ends in `_total`, and histograms (`-`);\n"
+      "the rest are gauges.\n"
       "\n"
-      "| metric | unit | kind | source | needs | name in OpenMetrics | meaning |\n"
-      "|---|---|---|---|---|---|---|\n";
+      "| metric | unit | source | needs | name in OpenMetrics | meaning |\n"
+      "|---|---|---|---|---|---|\n";
   for (const probes::Metric& metric : probes::Metrics()) {
-    page += fmt::format("| `{}` | {} | {} | `{}` | {} | {} | {} |\n", metric.name, metric.unit,
-                        metric.kind == probes::MetricKind::kCounter ? "counter" : "gauge",
+    page += fmt::format("| `{}` | {} | `{}` | {} | {} | {} |\n", metric.name, metric.unit,
                         SourceName(metric.source), metric.privilege,
                         HasBuckets(metric) ? "-" : "`" + SampleName(FamilyOfMetric(metric)) + "`",
                         metric.help);
