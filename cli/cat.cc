@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 
 #include "base/error.h"
@@ -65,8 +66,23 @@ std::vector<std::string> SplitColumns(const std::vector<std::string>& options) {
   return names;
 }
 
+// A table is a folder of files; rows are printed of one.
+void RefuseFolder(const std::string& place) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(place, error)) return;
+  std::string first;
+  for (const auto& entry : std::filesystem::directory_iterator(place, error)) {
+    const std::string path = entry.path().string();
+    if (entry.path().extension() == ".dwrf" && (first.empty() || path < first)) first = path;
+  }
+  throw Error(
+      ExitCode::kBadData, "is a folder", Printable(place),
+      first.empty() ? "there is no .dwrf file in it" : "name a file in it: " + Printable(first));
+}
+
 int Cat(const CatOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
+  RefuseFolder(options.file);
   const auto file = dwrf::FileReader::Open(reader::OpenSource(options.file, options.source),
                                            experiments::OpenWithKeys(options.keys));
   if (!file->tail().postscript.has_writer_version()) {

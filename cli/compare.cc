@@ -220,6 +220,14 @@ int Compare(const CompareOptions& options) {
                 "give a pipeline file with --a and --b, two of them, two runs, two tag:NAME, or "
                 "--a-cmd and --b-cmd");
   }
+  for (const std::string& side : options.sides) {
+    std::error_code ignored;
+    if (!side.ends_with(".py") || !std::filesystem::is_regular_file(side, ignored)) continue;
+    throw Error(ExitCode::kUsage, "is a program, neither a pipeline file nor a recorded run", side,
+                "compare commands: --a-cmd 'python " + Printable(options.sides[0]) +
+                    "' --b-cmd 'python " +
+                    (options.sides.size() > 1 ? Printable(options.sides[1]) : "OTHER") + "'");
+  }
   const auto pipelines =
       static_cast<size_t>(std::count_if(options.sides.begin(), options.sides.end(), IsPipeline));
   if (pipelines == options.sides.size()) return RunSides(options, SidesOfPipelines(options));

@@ -137,6 +137,12 @@ int Dispatch(const std::string& name, const std::vector<std::string>& words) {
 
 // What to do about a file that cannot be opened or made, where the error does not say it.
 std::string WayOut(const Error& error) {
+  // A pipeline file was wanted, as by 'headrace run train.py': FILE:LINE:COLUMN.
+  if (const size_t end = error.where().find(".py:");
+      end != std::string::npos && error.fix().empty() && error.code() == ExitCode::kUsage) {
+    return fmt::format("; a Python program is recorded by 'headrace profile -- python {}'",
+                       Printable(error.where().substr(0, end + 3)));
+  }
   if (!error.fix().empty() || error.where().empty() || error.code() != ExitCode::kBadData)
     return "";
   // "unix:/run/b.sock", "shm:NAME": addresses, not paths.

@@ -32,6 +32,13 @@ Error CannotRun(const std::string& name, int error_number) {
   if (error_number == EACCES && stat(name.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
     return Error(kNotExecutable, fmt::format("cannot run '{}': it is a folder", shown));
   }
+  // A word without a slash is looked for in PATH alone, as in every shell.
+  if (error_number == ENOENT && name.find('/') == std::string::npos &&
+      stat(name.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+    return Error(kNotFound, fmt::format("'{}' is a file of this folder, not a command", shown), "",
+                 name.ends_with(".py") ? "name its interpreter: python " + shown
+                                       : "give its path: ./" + shown);
+  }
   std::string why = std::strerror(error_number);
   if (!why.empty()) why[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(why[0])));
   if (error_number == ENOENT) why = "no such file or command";

@@ -34,6 +34,14 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2; }
   one_line_error 127 "cannot run './nope': no such file"
   run -127 "$HEADRACE" profile --level 1 -- no-such-command-anywhere
   one_line_error 127 "cannot run 'no-such-command-anywhere'"
+  : > train.py
+  run -127 "$HEADRACE" profile train.py
+  one_line_error 127 "'train.py' is a file of this folder, not a command; name its interpreter: python train.py"
+  echo 'import this' > train.py
+  run "$HEADRACE" run train.py
+  one_line_error 2 "a Python program is recorded by 'headrace profile -- python train.py'"
+  run "$HEADRACE" compare train.py train.py
+  one_line_error 2 "compare commands: --a-cmd 'python train.py' --b-cmd 'python train.py'"
   echo hi > notexec
   run "$HEADRACE" profile -- ./notexec
   one_line_error 126 "'./notexec' is not executable \(mode 0"

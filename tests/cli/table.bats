@@ -50,6 +50,15 @@ make_table() {
   [ "$ordered_one" = "$ordered_four" ]
 }
 
+@test "cat of a folder names a file in it, never one that is none" {
+  make_table
+  run "$HEADRACE" cat t
+  one_line_error 5 "t: is a folder; name a file in it: t/part-00000.dwrf"
+  mkdir empty
+  run "$HEADRACE" cat empty
+  one_line_error 5 "empty: is a folder; there is no .dwrf file in it"
+}
+
 @test "an empty file" {
   : > empty.dwrf
   run "$HEADRACE" cat empty.dwrf
