@@ -12,7 +12,9 @@ What the lines name is made once for each HEADRACE, in the folder `examples` bes
 A line fails when it is refused (exit 2), finds its input bad (5), or fails (1, 126, 127, a signal). A busy machine may leave a
 verdict open (4), and a gate may fail (3). HEADRACE is the executable.
 """
+import atexit
 import fcntl
+import functools
 import os
 import pathlib
 import re
@@ -101,6 +103,14 @@ def batches():
 for batch in headrace.wrap(batches()):
     time.sleep(0.001)
 """
+
+
+@functools.cache
+def runtime_folder():
+    """Short, as sockets lie below it."""
+    folder = tempfile.mkdtemp(prefix="hr-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def run(*arguments, folder):
@@ -242,6 +252,7 @@ def run_line(line, folder):
     environment = dict(os.environ, PATH=f"{folder}/bin:{os.environ['PATH']}", NO_COLOR="1", HEADRACE_CONFIG="")
     environment.pop("HEADRACE_DB", None)
     environment["HOME"] = str(folder)
+    environment["XDG_RUNTIME_DIR"] = runtime_folder()  # jobs of the service found by name are those of this test
     environment["PYTHONPATH"] = str(SOURCE / "probes/python")
     environment["HEADRACE_ACCOUNT_LIBRARY"] = str(pathlib.Path(HEADRACE).parent / "libheadrace_account.so.1")
     said = tempfile.TemporaryFile()
