@@ -1,5 +1,5 @@
 # hr_bpf_objects(OUT_SOURCES): compiles every probes/bpf/*.bpf.c for the BPF target (CO-RE, no kernel headers), without and
-# with HR_LOOP, and sets OUT_SOURCES to a generated .cc that carries the objects; probes/bpf/objects.h names them.
+# with HR_LOOP, and sets OUT_SOURCES to a generated .cc that carries the objects, compressed; probes/bpf/objects.h names them.
 function(hr_bpf_objects OUT_SOURCES)
   find_program(HR_BPF_CLANG NAMES clang clang-14 REQUIRED)
   find_program(HR_BPF_STRIP NAMES llvm-strip llvm-strip-14 REQUIRED)
@@ -25,13 +25,14 @@ function(hr_bpf_objects OUT_SOURCES)
         set(flags -DHR_LOOP)
       endif()
       set(object ${folder}/${name}.bpf.o)
-      add_custom_command(OUTPUT ${object}
+      add_custom_command(OUTPUT ${object} ${object}.gz
         COMMAND ${HR_BPF_CLANG} -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -target bpf -mcpu=v3 ${flags} -D__TARGET_ARCH_${arch}
                 -I${PROJECT_SOURCE_DIR} -I${CMAKE_FIND_ROOT_PATH}/usr/include/${CMAKE_LIBRARY_ARCHITECTURE} -c ${program} -o ${object}
         COMMAND ${HR_BPF_STRIP} -g ${object}
+        COMMAND gzip -9 -n -k -f ${object}
         DEPENDS ${program} ${headers} VERBATIM COMMENT "BPF ${name}")
-      list(APPEND objects ${object})
-      string(APPEND code "asm(\".pushsection .rodata\\n.balign 16\\n.globl hr_bpf_${name}\\nhr_bpf_${name}:\\n.incbin \\\"${object}\\\"\\n.globl hr_bpf_${name}_end\\nhr_bpf_${name}_end:\\n.byte 0\\n.popsection\\n\");\nextern \"C\" const unsigned char hr_bpf_${name}[], hr_bpf_${name}_end[];\n")
+      list(APPEND objects ${object}.gz)
+      string(APPEND code "asm(\".pushsection .rodata\\n.balign 16\\n.globl hr_bpf_${name}\\nhr_bpf_${name}:\\n.incbin \\\"${object}.gz\\\"\\n.globl hr_bpf_${name}_end\\nhr_bpf_${name}_end:\\n.byte 0\\n.popsection\\n\");\nextern \"C\" const unsigned char hr_bpf_${name}[], hr_bpf_${name}_end[];\n")
       string(APPEND table "      {\"${name}\", {hr_bpf_${name}, hr_bpf_${name}_end}},\n")
     endforeach()
   endforeach()

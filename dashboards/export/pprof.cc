@@ -1,11 +1,10 @@
 // pprof's profile.proto (github.com/google/pprof/proto), compressed with gzip as its tools expect.
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <unordered_map>
 #include <vector>
 
-#include "base/error.h"
+#include "base/gzip.h"
 #include "dashboards/export/export.h"
 #include "dashboards/export/proto_writer.h"
 #include "dashboards/export/stacks.h"
@@ -124,27 +123,6 @@ class Profile {
   std::unordered_map<std::string, uint64_t> locations_;
 };
 
-std::string Gzip(const std::string& bytes) {
-  if (bytes.size() > UINT32_MAX) throw Error(ExitCode::kResources, "the profile is over 4 GiB");
-  z_stream stream = {};
-  constexpr int kGzip = 15 + 16;
-  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzip, 8, Z_DEFAULT_STRATEGY) !=
-      Z_OK) {
-    throw Error(ExitCode::kResources, "no memory to compress the profile");
-  }
-  std::string out(deflateBound(&stream, bytes.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  const int code = deflate(&stream, Z_FINISH);
-  const size_t size = stream.total_out;
-  deflateEnd(&stream);
-  if (code != Z_STREAM_END) throw Error(ExitCode::kFailure, "compressing the profile failed");
-  out.resize(size);
-  return out;
-}
-
 void WritePprof(const ExportRequest& request, const ExportSink& sink) {
   const ExportedRun run = ReadExportedRun(request.store, request.run_id);
   Profile profile;
@@ -182,7 +160,7 @@ void WritePprof(const ExportRequest& request, const ExportSink& sink) {
   if (!unknown.empty()) {
     profile.Comment("CPU time not separated from waiting, so not in operators' totals: " + unknown);
   }
-  sink(Gzip(profile.Finish()));
+  sink(Gzipped(profile.Finish()));
 }
 
 HR_EXPORT(

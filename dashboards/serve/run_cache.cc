@@ -1,18 +1,13 @@
 #include "dashboards/serve/run_cache.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/gzip.h"
 #include "dashboards/sql_values.h"
 
 namespace headrace::dashboards {
 namespace {
-
-constexpr size_t kMostRuns = 8;
-constexpr size_t kMostRunBytes = 512 << 20;  // together; a larger run is kept alone
-constexpr size_t kMostAnswerBytes = 48 << 20;
 
 // The key is held twice, and the compressed answer is at most as large as the answer.
 size_t HeldBytes(const std::string& key, const CachedAnswer& answer) {
@@ -35,32 +30,17 @@ size_t HeldBytes(const analysis::RunView& run) {
 
 }  // namespace
 
-std::string Gzipped(const std::string& text) {
-  z_stream stream{};
-  constexpr int kGzip = 15 + 16, kMemory = 8, kLevel = 6;
-  if (deflateInit2(&stream, kLevel, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) != Z_OK) {
-    throw Error(ExitCode::kResources, "no memory to compress an answer");
-  }
-  std::string out(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
-
 const std::string& CachedAnswer::Gzip() const {
   std::call_once(compressed, [this] { gzip = Gzipped(body); });
   return gzip;
 }
 
-RunCache::RunCache(std::string database, std::string program, std::string database_option)
+RunCache::RunCache(std::string database, std::string program, std::string database_option,
+                   CacheRoom room)
     : database_(std::move(database)),
       program_(std::move(program)),
-      database_option_(std::move(database_option)) {}
+      database_option_(std::move(database_option)),
+      room_(room) {}
 
 std::optional<RunVersion> RunCache::VersionOf(collectors::ReadStore& store, int64_t run_id) {
   const collectors::SqlResult run = store.Query(
@@ -85,7 +65,7 @@ std::shared_ptr<const LoadedRun> RunCache::Load(int64_t run_id, const RunVersion
     entry = found;
     recent_.remove(run_id);
     recent_.push_front(run_id);
-    if (recent_.size() > kMostRuns) {
+    if (recent_.size() > room_.runs) {
       runs_.erase(recent_.back());
       recent_.pop_back();
     }
@@ -104,14 +84,30 @@ std::shared_ptr<const LoadedRun> RunCache::Load(int64_t run_id, const RunVersion
   return entry->loaded;
 }
 
+// Under the cache's mutex.
+size_t RunCache::RunBytes() const {
+  size_t all = 0;
+  for (const auto& [id, entry] : runs_) all += entry->bytes;
+  return all;
+}
+
+size_t RunCache::HeldRunBytes() {
+  const std::lock_guard lock(mutex_);
+  return RunBytes();
+}
+
+size_t RunCache::HeldAnswerBytes() {
+  const std::lock_guard lock(mutex_);
+  return held_bytes_;
+}
+
 // Lets go of the runs that were used longest ago, as long as all together are too large; not of the
 // one that was made just now, nor of those that are being made.
 void RunCache::MakeRoom(Entry& made, size_t bytes) {
   const std::lock_guard lock(mutex_);
   made.bytes = bytes;
-  size_t all = 0;
-  for (const auto& [id, entry] : runs_) all += entry->bytes;
-  for (auto id = recent_.end(); all > kMostRunBytes && id != recent_.begin();) {
+  size_t all = RunBytes();
+  for (auto id = recent_.end(); all > room_.run_bytes && id != recent_.begin();) {
     --id;
     const Entry& entry = *runs_[*id];
     if (&entry == &made || entry.bytes == 0) continue;
@@ -134,11 +130,11 @@ std::shared_ptr<const CachedAnswer> RunCache::Keep(const std::string& key, std::
   answer->body = std::move(body);
   const std::lock_guard lock(mutex_);
   const size_t bytes = HeldBytes(key, *answer);
-  if (index_.contains(key) || bytes > kMostAnswerBytes / 4) return answer;
+  if (index_.contains(key) || bytes > room_.answer_bytes / 4) return answer;
   held_bytes_ += bytes;
   answers_.push_front({key, answer});
   index_[key] = answers_.begin();
-  while (held_bytes_ > kMostAnswerBytes) {
+  while (held_bytes_ > room_.answer_bytes) {
     held_bytes_ -= HeldBytes(answers_.back().first, *answers_.back().second);
     index_.erase(answers_.back().first);
     answers_.pop_back();

@@ -31,10 +31,18 @@ struct RunVersion {
   bool recording = false;
 };
 
+// How much is kept. A run that is larger than all of it is kept alone.
+struct CacheRoom {
+  size_t runs = 8;
+  size_t run_bytes = 512 << 20;    // of all runs together
+  size_t answer_bytes = 48 << 20;  // of all answers; one has at most a quarter of it
+};
+
 class RunCache {
  public:
   // `program` and `database_option`: for the commands on the pages.
-  RunCache(std::string database, std::string program, std::string database_option);
+  RunCache(std::string database, std::string program, std::string database_option,
+           CacheRoom room = {});
 
   // Nothing: there is no such run.
   static std::optional<RunVersion> VersionOf(collectors::ReadStore& store, int64_t run_id);
@@ -45,6 +53,10 @@ class RunCache {
 
   std::shared_ptr<const CachedAnswer> Find(const std::string& key);
   std::shared_ptr<const CachedAnswer> Keep(const std::string& key, std::string body);
+
+  // About what runs and answers take now.
+  size_t HeldRunBytes();
+  size_t HeldAnswerBytes();
 
   const std::string& database() const { return database_; }
   const std::string& program() const { return program_; }
@@ -61,9 +73,11 @@ class RunCache {
     size_t bytes = 0;  // about; of the cache's own mutex
   };
   void MakeRoom(Entry& made, size_t bytes);
+  size_t RunBytes() const;
   using Order = std::list<std::pair<std::string, std::shared_ptr<const CachedAnswer>>>;
 
   std::string database_, program_, database_option_;
+  CacheRoom room_;
   std::mutex mutex_;
   std::map<int64_t, std::shared_ptr<Entry>> runs_;
   std::list<int64_t> recent_;  // runs, the one used last in front
@@ -71,8 +85,5 @@ class RunCache {
   std::map<std::string, Order::iterator> index_;
   size_t held_bytes_ = 0;
 };
-
-// `text` as a gzip member. Throws Error kResources without memory.
-std::string Gzipped(const std::string& text);
 
 }  // namespace headrace::dashboards

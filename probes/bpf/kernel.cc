@@ -13,7 +13,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 
+#include "base/gzip.h"
 #include "probes/bpf/limits.h"
 #include "probes/bpf/objects.h"
 
@@ -84,7 +87,16 @@ bool HasTracepoint(std::string_view name) {
 }
 
 std::span<const unsigned char> ObjectOf(const std::string& name) {
-  return Objects().find(HasLoopHelper() ? name + "_loop" : name)->second;
+  static std::mutex mutex;
+  static std::map<std::string, std::string> objects;
+  const std::string chosen = HasLoopHelper() ? name + "_loop" : name;
+  const std::lock_guard lock(mutex);
+  std::string& object = objects[chosen];
+  if (object.empty()) {
+    const std::span<const unsigned char> member = Objects().find(chosen)->second;
+    object = Gunzipped({reinterpret_cast<const char*>(member.data()), member.size()});
+  }
+  return {reinterpret_cast<const unsigned char*>(object.data()), object.size()};
 }
 
 std::optional<Availability> MissingPrivilege(const Host& host) {

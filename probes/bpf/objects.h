@@ -1,6 +1,6 @@
 // The compiled BPF programs of this folder, carried in the executable: name of the .bpf.c file
-// (without endings) -> ELF object. Each is there twice: NAME_loop needs bpf_loop (Linux 5.17), and
-// is verified in less time.
+// (without endings) -> its ELF object as a gzip member. Each is there twice: NAME_loop needs
+// bpf_loop (Linux 5.17), and is verified in less time.
 #pragma once
 #include <functional>
 #include <map>
