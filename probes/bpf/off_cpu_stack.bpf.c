@@ -105,6 +105,8 @@ static __always_inline void wakes(struct hr_thread_state* t) {
     key.stack = t->stack;
     key.word = t->stack_word;
     key.cause = t->stack_cause;
+    // Known only now: a wait with a time-out that ran out.
+    if (key.cause == HR_CAUSE_LOCK && t->cause == HR_CAUSE_SLEEP) key.cause = HR_CAUSE_SLEEP;
   } else if (t->off_since_ns) {
     key.word = t->word;
     key.cause = t->cause;

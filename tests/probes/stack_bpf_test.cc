@@ -91,6 +91,33 @@ TEST(OffCpuStacks, FindsWhereThreadsSleepAndWaitForLocks) {
   EXPECT_LT(locked, 1.4 * elapsed) << sink.Text();
 }
 
+// As the time off a CPU says it: only the end of such a wait tells, which that probe sees.
+TEST(OffCpuStacks, AWaitWhoseTimeRanOutIsASleep) {
+  const Host host;
+  const Availability found = OffCpuStacks::Check(host);
+  if (!found.usable()) GTEST_SKIP() << found.reason;
+  TargetProcess process("sleep");
+  ASSERT_TRUE(process.ready());
+  const Target target = AccountedTargetOf(process);
+  const std::unique_ptr<Probe> times = Registry<ProbeInfo>::Global().Find("off-CPU time")->make();
+  ASSERT_TRUE(times->Start(host, target).usable());
+  OffCpuStacks probe;
+  ASSERT_TRUE(probe.Start(host, target).usable());
+  RecordingSink sink;
+  for (int i = 0; i < 10; ++i) {
+    usleep(100'000);
+    probe.Read(sink);
+  }
+  double slept = 0, all = 0;
+  for (const auto& [key, s] : sink.stacks) {
+    if (s.folded.find("timed;wait_in_vain") == std::string::npos) continue;
+    all += static_cast<double>(s.time_ns);
+    if (s.folded.starts_with("timed;[sleep];")) slept += static_cast<double>(s.time_ns);
+  }
+  EXPECT_GT(all, 0.5e9) << sink.Text();
+  EXPECT_GT(slept, 0.9 * all) << sink.Text();
+}
+
 TEST(CpuStacks, WhatTinyMapsLoseIsCounted) {
   const Host host;
   if (!CpuStacks::Check(host).usable()) GTEST_SKIP() << CpuStacks::Check(host).reason;

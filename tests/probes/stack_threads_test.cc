@@ -91,7 +91,7 @@ TEST(ThreadStacks, ThreadsBeyondTheLimitAreCounted) {
   ASSERT_TRUE(probe.Start(host, target).usable());
   RecordingSink sink;
   probe.Read(sink);
-  EXPECT_EQ(sink.lost["threads without cpu stack samples"].first, 2);
+  EXPECT_EQ(sink.lost["threads without cpu stack samples"].first, 3);
 }
 
 TEST(ThreadStacks, AFixtureIsNoMachineToSample) {

@@ -1,6 +1,7 @@
 /* A program with known stacks, compiled twice: with and without frame pointers.
  *   target spin     operators op10..op40 take 10, 20, 30 and 40 % of one thread's CPU time
- *   target sleep    thread "napper-1" sleeps in take_a_nap, thread "locked-1" waits in want_lock
+ *   target sleep    thread "napper-1" sleeps in take_a_nap, thread "locked-1" waits in want_lock,
+ *                   thread "timed-1" waits in wait_in_vain for what comes never, 5 ms each time
  *   target jit      code made at run time, named "made_at_run_time" in /tmp/perf-PID.map
  * Prints "ready", then runs until its input ends or, at most, for a minute. */
 #include <poll.h>
@@ -95,10 +96,28 @@ static void* locked(void* unused) {
   while (!done()) want_lock();
   return unused;
 }
+static pthread_mutex_t own_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+NOINLINE static void wait_in_vain(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  t.tv_nsec += 5000000;
+  if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
+  pthread_mutex_lock(&own_lock);
+  pthread_cond_timedwait(&never, &own_lock, &t);
+  pthread_mutex_unlock(&own_lock);
+  sink++;
+}
+static void* timed(void* unused) {
+  prctl(PR_SET_NAME, "timed-1");
+  while (!done()) wait_in_vain();
+  return unused;
+}
 NOINLINE static void run_sleep(void) {
-  pthread_t a, b;
+  pthread_t a, b, c;
   pthread_create(&a, NULL, napper, NULL);
   pthread_create(&b, NULL, locked, NULL);
+  pthread_create(&c, NULL, timed, NULL);
   ready();
   while (!done()) { /* holds the lock nearly all the time */
     struct timespec hold = {0, 20000000}, pause = {0, 100000};
@@ -109,6 +128,7 @@ NOINLINE static void run_sleep(void) {
   }
   pthread_join(a, NULL);
   pthread_join(b, NULL);
+  pthread_join(c, NULL);
 }
 
 NOINLINE static int run_jit(void) {
