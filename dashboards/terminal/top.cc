@@ -62,7 +62,7 @@ class TopView {
   void Read() {
     next_read_ns_ = MonotonicNs() + state_.interval_ns;
     try {
-      if (run_.Read()) verdicts_.Want();
+      if (run_.Read()) verdicts_.Want(!run_.figures().recording());
       failure_.clear();
     } catch (const Error& error) {
       failure_ = error.what();  // what was read stays on the screen

@@ -146,7 +146,7 @@ TopVerdict MakeTopVerdict(const std::string& database, int64_t run_id, const std
 struct VerdictMaker::State {
   std::mutex mutex;
   std::condition_variable changed;
-  bool wanted = false, ending = false, working = false, ended = false;
+  bool wanted = false, at_once = false, ending = false, working = false, ended = false;
   std::shared_ptr<const TopVerdict> latest;
   std::string failure;
   std::thread thread;
@@ -156,15 +156,19 @@ struct VerdictMaker::State {
 
 void VerdictMaker::State::Work(const std::function<TopVerdict()>& make, int64_t least_ns) {
   constexpr int64_t kRest = 9;  // times as long as the last one took
+  constexpr int64_t kGrowth = 10, kLongestNs = 60'000'000'000;
   std::unique_lock lock(mutex);
-  int64_t next_ns = 0;
+  int64_t next_ns = 0, grown_ns = 0;
   while (true) {
     changed.wait(lock, [&] { return wanted || ending; });
     if (const int64_t rest_ns = next_ns - MonotonicNs(); rest_ns > 0) {
       changed.wait_for(lock, std::chrono::nanoseconds(rest_ns), [&] { return ending; });
     }
+    if (const int64_t rest_ns = grown_ns - MonotonicNs(); rest_ns > 0) {
+      changed.wait_for(lock, std::chrono::nanoseconds(rest_ns), [&] { return ending || at_once; });
+    }
     if (ending) break;
-    wanted = false;
+    wanted = at_once = false;
     working = true;
     lock.unlock();
     const int64_t begin_ns = MonotonicNs();
@@ -177,6 +181,7 @@ void VerdictMaker::State::Work(const std::function<TopVerdict()>& make, int64_t 
     }
     const int64_t end_ns = MonotonicNs();
     next_ns = std::max(begin_ns + least_ns, end_ns + kRest * (end_ns - begin_ns));
+    grown_ns = made ? begin_ns + std::min(made->recorded_ns / kGrowth, kLongestNs) : 0;
     lock.lock();
     working = false;
     if (made) latest = std::move(made);
@@ -201,9 +206,10 @@ VerdictMaker::~VerdictMaker() {
   if (state_->thread.joinable()) state_->thread.join();
 }
 
-void VerdictMaker::Want() {
+void VerdictMaker::Want(bool at_once) {
   const std::lock_guard lock(state_->mutex);
   state_->wanted = true;
+  state_->at_once = state_->at_once || at_once;
   state_->changed.notify_all();
 }
 

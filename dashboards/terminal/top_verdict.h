@@ -68,7 +68,8 @@ TopVerdict MakeTopVerdict(analysis::RunView run);
 
 // Makes verdicts on a thread of its own, one at a time: the next one begins at the earliest
 // `least_ns` after the last began, and after nine times as long as that one took, so that a long
-// run does not keep a core busy.
+// run does not keep a core busy. Where nobody hurries it waits until there is a tenth more to say
+// it about, for a minute at most: of a long run, a few seconds more change nothing.
 class VerdictMaker {
  public:
   VerdictMaker(std::function<TopVerdict()> make, int64_t least_ns);
@@ -77,8 +78,8 @@ class VerdictMaker {
   VerdictMaker(const VerdictMaker&) = delete;
   VerdictMaker& operator=(const VerdictMaker&) = delete;
 
-  // There are new figures: makes a verdict as soon as it may.
-  void Want();
+  // There are new figures: makes a verdict as soon as it may. `at_once`: they are the last ones.
+  void Want(bool at_once = false);
   // The last one; null before the first. It stays until the next one is there.
   std::shared_ptr<const TopVerdict> latest() const;
   // Why the last attempt failed; empty: it did not.

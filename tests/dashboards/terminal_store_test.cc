@@ -60,6 +60,27 @@ TEST(TopVerdicts, TheyAreSpaced) {
   EXPECT_EQ(made, 1);
 }
 
+TEST(TopVerdicts, OfALongRunTheyAreFewUntilItEnds) {
+  std::atomic<int> made{0};
+  VerdictMaker maker(
+      [&] {
+        ++made;
+        TopVerdict verdict;
+        verdict.recorded_ns = 3600 * kSecondNs;
+        return verdict;
+      },
+      0);
+  maker.Want();
+  while (made == 0) std::this_thread::yield();
+  for (int i = 0; i < 100; ++i) maker.Want();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(made, 1);
+  maker.Want(true);
+  while (made == 1) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(made, 2);
+}
+
 TEST(TopVerdicts, LeavingDoesNotWaitForALongOne) {
   auto release = std::make_shared<std::atomic<bool>>(false);
   auto begun = std::make_shared<std::atomic<bool>>(false);
