@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -37,22 +36,31 @@ Interval RateInterval(const JobView& job, double rows_per_s) {
   return IntervalAround(rows_per_s, rates, 0.9);
 }
 
-// Of all nodes together, with what they share.
 Interval NodesInterval(const NodesFile& nodes, const FleetPlan& plan) {
-  double shared = std::numeric_limits<double>::infinity();
-  for (const FleetBound& bound : plan.bounds)
-    if (bound.resource != FleetResource::kNodes) shared = std::min(shared, bound.rows_per_s);
+  double all = 0;
+  for (size_t t = 0; t < nodes.types.size(); ++t)
+    if (nodes.types[t].have > 0) all += nodes.types[t].have * plan.fits[t].full_rows_per_s;
   std::vector<double> rates;
   for (size_t draw = 0;; ++draw) {
     double rate = 0;
     for (size_t t = 0; t < nodes.types.size(); ++t) {
       if (nodes.types[t].have == 0) continue;
-      if (draw >= plan.fits[t].full_draws.size())
-        return IntervalAround(plan.present->rows_per_s, rates, 0.9);
+      if (draw >= plan.fits[t].full_draws.size()) return IntervalAround(all, rates, 0.9);
       rate += nodes.types[t].have * plan.fits[t].full_draws[draw];
     }
-    rates.push_back(std::min(rate, shared));
+    rates.push_back(rate);
   }
+}
+
+// Of all nodes together, with what they share: what a row costs there is not known exactly either.
+Interval PresentInterval(const NodesFile& nodes, const FleetPlan& plan) {
+  Interval interval = NodesInterval(nodes, plan);
+  for (const FleetBound& bound : plan.bounds) {
+    if (bound.resource == FleetResource::kNodes) continue;
+    interval.low = std::min(interval.low, bound.interval.low);
+    interval.high = std::min(interval.high, bound.interval.high);
+  }
+  return interval;
 }
 
 // The cores of the hosts that workers ran on, ascending; nothing where one is not known.
@@ -72,8 +80,8 @@ std::optional<std::vector<double>> HostCores(const JobView& job,
 }
 
 // Why the hosts are not the nodes, by their cores; a node may be what a control group leaves of a
-// host. Empty where they are, or it is not known.
-std::string OtherCores(const JobView& job, const NodesFile& nodes) {
+// host, and is where that was the limit. Empty where they are, or it is not known.
+std::string OtherCores(const JobView& job, JobLimit limit, const NodesFile& nodes) {
   constexpr double kSame = 0.25;  // quotas are fractions
   std::vector<double> have;
   for (const NodeType& type : nodes.types)
@@ -83,14 +91,20 @@ std::string OtherCores(const JobView& job, const NodesFile& nodes) {
     return std::equal(hosts.begin(), hosts.end(), have.begin(), have.end(),
                       [](double a, double b) { return std::abs(a - b) <= kSame; });
   };
-  const auto hosts = HostCores(job, &Member::host_cores);
-  if (!hosts || is_of(*hosts)) return "";
-  if (const auto bound = HostCores(job, &Member::cores); bound && is_of(*bound)) return "";
+  const auto hosts = HostCores(job, &Member::host_cores), bound = HostCores(job, &Member::cores);
+  if (bound && is_of(*bound)) return "";
+  const bool has_quota = limit == JobLimit::kQuota && bound;
+  if (!has_quota && (!hosts || is_of(*hosts))) return "";
   const auto words = [](const std::vector<double>& cores) {
     return cores.front() == cores.back()
                ? fmt::format("{:.6g}", cores.front())
                : fmt::format("{:.6g} to {:.6g}", cores.front(), cores.back());
   };
+  if (has_quota)
+    return fmt::format(
+        "a CPU quota left the job's workers {} of their host's cores, and the nodes that run now "
+        "have {} each in the nodes file",
+        words(*bound), words(have));
   return fmt::format(
       "the nodes that run now have {} cores each in the nodes file, and the hosts of "
       "the job's workers {}",
@@ -126,7 +140,7 @@ void SayUnavailable(const JobView& job, const JobFindings& found, const NodesFil
     return say(fmt::format("{} limited the job to {}, so what the nodes carry did not show",
                            JobLimitName(found.limit), FormatRate(found.rows_per_s, "rows")),
                "let the ranks compute less, so that they wait for the workers");
-  if (std::string why = OtherCores(job, nodes); !why.empty())
+  if (std::string why = OtherCores(job, found.limit, nodes); !why.empty())
     return say(std::move(why), "correct cores and have at its [[node]]s");
 }
 
@@ -149,7 +163,9 @@ PlanCheck CheckPlan(const JobView& job, const NodesFile& nodes, const FleetPlan&
   check.measured = found.rows_per_s;
   check.measured_interval = RateInterval(job, check.measured);
   check.predicted = plan.present->rows_per_s;
-  check.predicted_interval = NodesInterval(nodes, plan);
+  check.predicted_interval = PresentInterval(nodes, plan);
+  check.lacks_storage = found.limit == JobLimit::kStorage && !nodes.storage.bytes_per_s &&
+                        !nodes.storage.requests_per_s && nodes.storage.latency_s == 0;
   check.error_ratio = check.predicted / check.measured - 1;
   check.agrees = check.predicted_interval.low <= check.measured_interval.high &&
                  check.measured_interval.low <= check.predicted_interval.high;

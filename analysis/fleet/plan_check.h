@@ -20,6 +20,7 @@ struct PlanCheck {
   double measured = 0, predicted = 0;              // rows per second
   Interval measured_interval, predicted_interval;  // 90 %
   double error_ratio = 0;                          // predicted / measured - 1
+  bool lacks_storage = false;                      // was the limit, and the file says nothing of it
   bool agrees = false;                             // the intervals overlap
 };
 

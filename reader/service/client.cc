@@ -90,7 +90,7 @@ std::optional<Message> Client::Take(const Splits& splits) {
     return std::nullopt;
   AppendSplits(splits.runs);
   if (splits_.size() == splits.first)
-    throw Error(ExitCode::kBadData, "the dispatcher does not tell the splits of its table");
+    throw Error(ExitCode::kBadData, "the dispatcher sent none of the splits that it was asked for");
   return AskSplitsOrStart();
 }
 

@@ -111,6 +111,11 @@ TEST(FleetPage, ComparesTheModelWithTheJobOfTheRun) {
   check.limit = analysis::JobLimit::kStorage;
   EXPECT_THAT(text(), HasSubstr("the job was limited by storage"));
   EXPECT_EQ(text().find("as many threads"), std::string::npos);
+  EXPECT_EQ(text().find("the nodes file says nothing"), std::string::npos);
+  check.lacks_storage = true;
+  EXPECT_THAT(text(), HasSubstr("by storage, of which the nodes file says nothing: write [storage] "
+                                "bandwidth, iops or latency"));
+  check.lacks_storage = false;
   check.limit = analysis::JobLimit::kWorkers;
   check.workers = 128.04;
   check.planned_workers = 256;

@@ -84,6 +84,16 @@ TEST(PlanCheck, ComparesTheNodesThatTheJobRanOnWithTheJob) {
   EXPECT_LT(near.predicted_interval.low, 15'500);
   EXPECT_NEAR(near.error_ratio, 0.0126, 1e-3);
   EXPECT_TRUE(near.agrees);
+  // A storage that they share, whose bytes a row are as uncertain as the run's windows.
+  Case shared = CaseOf(2);
+  shared.plan.bounds.push_back({.resource = FleetResource::kStorageBandwidth,
+                                .rows_per_s = 9'000,
+                                .interval = {7'900, 9'900}});
+  shared.plan.present->rows_per_s = 9'000;
+  const PlanCheck stored = CheckOf(JobOf(2, 8'000, 0.5), shared);
+  EXPECT_EQ(stored.predicted_interval.low, 7'900);
+  EXPECT_EQ(stored.predicted_interval.high, 9'900);
+  EXPECT_TRUE(stored.agrees);
   const PlanCheck far = CheckOf(JobOf(2, 8'000, 0.5), CaseOf(2));
   ASSERT_EQ(far.unavailable, "");
   EXPECT_NEAR(far.error_ratio, 1, 1e-3);
@@ -111,6 +121,15 @@ TEST(PlanCheck, SaysWhyAJobDoesNotShowWhatItsNodesCarry) {
       "workers 8 to 64");
   for (Member& member : other.members) member.cores = 8;  // all that it may use of its host
   EXPECT_EQ(CheckOf(other, CaseOf(2)).unavailable, "");
+  // A quota that was the limit is the node, also on a host of as many cores as the file says.
+  JobView quota = JobOf(1, 1'000, 0.5);
+  for (Member& member : quota.members) {
+    member.cores = 0.5;
+    for (MemberInterval& one : member.intervals) one.throttled_ns = kCheckedNs / 2;
+  }
+  EXPECT_EQ(why(quota, CaseOf(1)),
+            "a CPU quota left the job's workers 0.5 of their host's cores, and the nodes that run "
+            "now have 8 each in the nodes file");
   for (Member& member : other.members) {
     for (MemberInterval& one : member.intervals) one.rows = 0;
   }
