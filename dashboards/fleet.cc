@@ -214,6 +214,8 @@ void SayCheck(const NodesFile& nodes, const analysis::PlanCheck& check, Section*
       check.agrees ? "overlap" : "do not overlap");
   if (!check.agrees && check.limit != analysis::JobLimit::kWorkers)
     text += fmt::format("; the job was limited by {}", analysis::JobLimitName(check.limit));
+  if (!check.agrees && check.lacks_storage)
+    text += ", of which the nodes file says nothing: write [storage] bandwidth, iops or latency";
   if (!check.agrees && check.workers < 0.95 * check.planned_workers) {
     text += fmt::format("; the model puts {} workers on them", check.planned_workers);
   } else if (!check.agrees && check.error_ratio > 0 &&
