@@ -173,7 +173,7 @@ void SayDemand(const NodesFile& nodes, const FleetPlan& plan, Section* section) 
   std::vector<int> have;
   for (const NodeType& type : nodes.types) have.push_back(type.have);
   std::string text =
-      fmt::format("{} run at {} an hour and carry {}", Counts(nodes, have),
+      fmt::format("{} run at {} an hour and carry {} with nothing left free", Counts(nodes, have),
                   Money(nodes, plan.present->price_per_hour), Rows(plan.present->rows_per_s));
   if (plan.present->starved_ratio > 0) {
     text += fmt::format(": {} less than the target", FormatPercent(plan.present->starved_ratio));

@@ -39,8 +39,9 @@ constexpr Series kSeries[] = {
     {"throttle", "Stopped by its CPU quota", "cores", "cgroup_throttled_ns", nullptr, 1e-9, false,
      false},
     {"rss", "Memory of this program (RSS)", "bytes", "process_rss_bytes", nullptr, 1, false, false},
-    {"disk_read", "Device reads", "bytes/s", "disk_bytes", "read", 1, false, false},
-    {"nic_in", "Network received", "bytes/s", "nic_received_bytes", nullptr, 1, false, false}};
+    {"disk_read", "Device reads, whole machine", "bytes/s", "disk_bytes", "read", 1, false, false},
+    {"nic_in", "Network received, whole machine", "bytes/s", "nic_received_bytes", nullptr, 1,
+     false, false}};
 
 constexpr int64_t kShortNs = 100'000'000;  // of less a rate says nothing
 

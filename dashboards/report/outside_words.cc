@@ -186,6 +186,20 @@ std::string AdviceAlone(const Outside& seen) {
   return fmt::format("if it loads data: {}; one brings at most {:.2g} times the rate", ahead, most);
 }
 
+double ThreadsNow(const OutsideUnit& unit) { return std::max(1.0, std::round(unit.threads_count)); }
+
+// How many of the workers that limit there is room for; nothing: others limit, their number does
+// not help, or it is not known how many cores are free.
+std::optional<analysis::MoreProducers> MoreOf(const Outside& seen) {
+  const OutsideUnit& unit = seen.units[seen.culprit];
+  if (seen.findings[0].limit != OutsideLimit::kProducers || unit.uneven || !seen.cores_free ||
+      seen.core_budget.cores.value_or(0) <= 0) {
+    return std::nullopt;
+  }
+  return analysis::RoomForMore(ThreadsNow(unit), seen.stall_ratio, unit.shares.on_cpu,
+                               *seen.cores_free);
+}
+
 std::string AdviceOf(const RunView& run, const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
   const bool torch = seen.flavour == OutsideFlavour::kTorch;
@@ -199,15 +213,13 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
             "give each of {} as much work as the others: mix long and short items in every shard",
             UnitWord(seen, seen.culprit));
       }
-      const double now = std::max(1.0, std::round(unit.threads_count));
       const double cores = seen.core_budget.cores.value_or(0);
-      if (!seen.cores_free || cores <= 0) {
+      const auto more = MoreOf(seen);
+      if (!more) {
         return fmt::format("more of {}, while cores are left; or {}", UnitWord(seen, seen.culprit),
                            cheaper);
       }
-      const double free = *seen.cores_free;
-      const double to =
-          analysis::RoomForMore(now, seen.stall_ratio, unit.shares.on_cpu, free).count;
+      const double now = ThreadsNow(unit), to = more->count, free = *seen.cores_free;
       if (to <= now) return fmt::format("{}: no core is left for more of them", cheaper);
       const bool feeds_processes = processes > 1 || unit.name.starts_with("process");
       return fmt::format(
@@ -315,6 +327,23 @@ std::optional<double> MostGain(const Outside& seen) {
   const double gain = 1 / (1 - seen.stall_ratio);
   if (!seen.accelerators) return gain;
   return std::min(gain, seen.accelerators->MostGain().value_or(gain));
+}
+
+// What limits once there are as many workers as `fix` says: where the cores are used up before the
+// consumer is, they do.
+std::string NextLine(const Outside& seen, double gain) {
+  constexpr double kTold = 0.95;  // of the gain: less of it is another figure
+  const auto more = MoreOf(seen);
+  const bool cores =
+      more && more->count > ThreadsNow(seen.units[seen.culprit]) && more->at_most < kTold * gain;
+  if (!cores) {
+    return fmt::format("{} will limit it, at {:.1f} times this rate at most", ConsumerWord(seen),
+                       gain);
+  }
+  return fmt::format(
+      "the CPU cores will limit it, at {:.1f} times this rate at most; with more of them {}, at "
+      "{:.1f} times",
+      more->at_most, ConsumerWord(seen), gain);
 }
 
 std::string Unknown(const Outside& seen) {
@@ -519,11 +548,7 @@ void AddOutsidePage(const RunView& run, const Outside& seen, FirstPage* page) {
                                          run.run.run_id, run.database_option),
                              true});
     }
-    if (const auto gain = MostGain(seen)) {
-      page->lines.push_back({"next", fmt::format("{} will limit it, at {:.1f} times this rate at "
-                                                 "most",
-                                                 ConsumerWord(seen), *gain)});
-    }
+    if (const auto gain = MostGain(seen)) page->lines.push_back({"next", NextLine(seen, *gain)});
   } else {
     const std::string alone = IsOneThread(seen) ? Advice(run, seen) : "";
     if (!alone.empty()) page->lines.push_back({"fix", alone});

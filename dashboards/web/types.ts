@@ -26,6 +26,7 @@ export interface RunRow {
   rows_count: Figure;
   rows_per_second: Figure;
   stall_ratio: Figure;
+  trains?: boolean; // false: nobody computed, so nobody waited
   comparison: number | null;
 }
 
@@ -297,6 +298,7 @@ export interface Series {
   title: string;
   unit: string;
   of: Figure;
+  atEnd?: boolean; // said as it was at the end, not on average
   t: number[];
   d: number[];
   v: Figure[];

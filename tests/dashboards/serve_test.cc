@@ -213,6 +213,23 @@ TEST_F(ServedSite, RunsAreListedAndFound) {
   EXPECT_EQ(Json(Get("/api/runs?q=%25"))["runs"].size(), 0u) << "a word, not a pattern";
 }
 
+// As their first page says it: who computes nothing is no trainer that waits.
+TEST_F(ServedSite, ARunWithoutATrainerIsNotListedAsOneThatWaits) {
+  {
+    collectors::RunStore store(files_.path());
+    analysis::SimulatedPipeline pipeline = SlowFetch();
+    pipeline.consumer_s = 1e-7;
+    StoreRun(store, analysis::Record(pipeline, 4, 4), "alone");
+  }
+  const json runs = Json(Get("/api/runs"))["runs"];
+  EXPECT_EQ(runs[0]["trains"], false);
+  EXPECT_TRUE(runs[0]["stall_ratio"].is_null());
+  EXPECT_EQ(runs[1]["trains"], true);
+  EXPECT_GT(runs[1]["stall_ratio"].get<double>(), 0.1);
+  const json report = Json(Get("/api/runs/2/report"));
+  EXPECT_EQ(report["page"]["badge"], "NO TRAINER");
+}
+
 TEST_F(ServedSite, AnAnswerThatIsKnownIsNotSentAgain) {
   const HttpResponse response = site_->Answer(Get("/api/runs/1/report"));
   ASSERT_EQ(response.status, 200);

@@ -329,3 +329,21 @@ test("a skip link leads to the page", async ({ page, site }) => {
   await page.keyboard.press("Tab");
   await expect(page.getByText("Skip to content")).toBeFocused();
 });
+
+test("on a narrow screen the page's own link and the runs' figures are in view", async ({
+  page,
+  site,
+}) => {
+  await page.setViewportSize({ width: 390, height: 800 });
+  const inView = async (selector: string) => {
+    const box = await page.locator(selector).first().boundingBox();
+    expect(box?.x ?? -1, selector).toBeGreaterThanOrEqual(0);
+    expect((box?.x ?? 0) + (box?.width ?? 1000), selector).toBeLessThanOrEqual(390);
+  };
+  for (const part of ["", "/sheet", "/environment"]) {
+    await show(page, site + overview + part);
+    await inView('.runbar [aria-current="page"]');
+  }
+  await show(page, site);
+  await inView(".waits");
+});

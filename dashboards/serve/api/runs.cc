@@ -11,6 +11,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kMostRunsListed = 500;
+constexpr double kLeastComputing = 0.001;  // of a step: HasTrainer of report/first_page.cc
 
 HttpResponse JsonResponse(const Json& json) {
   HttpResponse response;
@@ -23,8 +24,12 @@ Json RunJson(const std::vector<collectors::SqlValue>& row) {
   const auto rows = NumberOf(row[9]), wall = NumberOf(row[10]), wait = NumberOf(row[11]),
              compute = NumberOf(row[12]);
   Json rate, stall, comparison;
+  bool trains = true;  // as the first page has it: else there is nobody who could wait
   if (rows && wall && *wall > 0) rate = ShortNumber(*rows * 1e9 / *wall);
-  if (wait && compute && *wait + *compute > 0) stall = ShortNumber(*wait / (*wait + *compute));
+  if (wait && compute && *wait + *compute > 0) {
+    trains = *compute >= kLeastComputing * (*wait + *compute);
+    if (trains) stall = ShortNumber(*wait / (*wait + *compute));
+  }
   if (NumberOf(row[13])) comparison = IntegerOf(row[13]);
   return {{"id", IntegerOf(row[0])},
           {"name", TextOf(row[1])},
@@ -39,6 +44,7 @@ Json RunJson(const std::vector<collectors::SqlValue>& row) {
           {"rows_count", ShortNumber(rows)},
           {"rows_per_second", std::move(rate)},
           {"stall_ratio", std::move(stall)},
+          {"trains", trains},
           {"comparison", std::move(comparison)}};
 }
 

@@ -14,6 +14,10 @@ function value(series: Series): string {
     const window = windowAt(series.t, series.d, at);
     return numbers.inUnit(window < 0 ? null : series.v[window], series.unit);
   }
+  if (series.atEnd) {
+    const last = series.t.filter((t) => t < timeline.to).length - 1;
+    return numbers.inUnit(series.v[last] ?? null, series.unit);
+  }
   return numbers.inUnit(
     meanInRange(series.t, series.d, (i) => series.v[i]),
     series.unit,

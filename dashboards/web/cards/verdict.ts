@@ -27,6 +27,7 @@ const LABELS: Record<string, string> = {
   lag: "Who lags",
   lost: "What was lost",
 };
+const JOB_LABELS: Record<string, string> = { cost: "What rows cost" };
 
 // Intervals and remarks in brackets are set lighter, and "1 -> 2" stands on one line; the words stay
 // as they are.
@@ -73,8 +74,8 @@ function columnsOf(answers: readonly Answer[]): Answer[][] {
 
 const LONG = 90; // letters; longer sentences are set smaller
 
-function answerElement(answer: Answer): HTMLElement {
-  const name = LABELS[answer.label] ?? answer.label;
+function answerElement(answer: Answer, labels: Record<string, string>): HTMLElement {
+  const name = labels[answer.label] ?? answer.label;
   const long = (answer.lines[0]?.text.length ?? 0) > LONG ? " long" : "";
   return h(
     "div",
@@ -166,6 +167,8 @@ function severity(page: FirstPage): string {
 
 // The first page of a run or of a job, as a terminal has it; `picture` stands below its verdict.
 export function firstPageCard(page: FirstPage, picture: Child): HTMLElement {
+  const ofJob = page.lines.some((line) => line.label === "job");
+  const labels = ofJob ? { ...LABELS, ...JOB_LABELS } : LABELS;
   return h(
     "section",
     { class: `card verdict severity-${severity(page)}`, "aria-label": "Verdict" },
@@ -176,7 +179,13 @@ export function firstPageCard(page: FirstPage, picture: Child): HTMLElement {
     h(
       "div",
       { class: "answers" },
-      columnsOf(answersOf(page.lines)).map((column) => h("dl", null, column.map(answerElement))),
+      columnsOf(answersOf(page.lines)).map((column) =>
+        h(
+          "dl",
+          null,
+          column.map((answer) => answerElement(answer, labels)),
+        ),
+      ),
     ),
   );
 }

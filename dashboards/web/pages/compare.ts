@@ -39,7 +39,7 @@ const VERDICTS: Record<string, string> = {
   faster: "B is faster",
   slower: "B is slower",
   same: "The same",
-  cannot_tell: "Inconclusive",
+  cannot_tell: "Cannot tell",
 };
 
 const nameOf = (metric: ComparedMetric) => NAMES[metric.metric] ?? metric.metric;
@@ -412,7 +412,9 @@ function verdictSection(comparison: Comparison): HTMLElement {
   const { notes } = comparison;
   const first = comparison.metrics[0];
   const change = first?.change ?? null;
-  const head = comparison.too_few ? "No verdict" : (VERDICTS[comparison.verdict] ?? "No verdict");
+  const head = comparison.too_few
+    ? VERDICTS.cannot_tell
+    : (VERDICTS[comparison.verdict] ?? "No verdict");
   const interval = comparison.too_few
     ? "seen, without an interval"
     : numbers.percentInterval(first?.change_low, first?.change_high);

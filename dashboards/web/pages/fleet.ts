@@ -184,7 +184,7 @@ function courseCard(job: Job, text: CardText, signal: AbortSignal): HTMLElement 
   const all: Series[] = [
     series("workers", "Workers that serve", "", (one) => one.workers),
     series("wanted", "Workers that are wanted", "", (one) => one.wanted_count),
-    series("left", "Rows left", "rows", (one) => one.left_rows_count),
+    { ...series("left", "Rows left", "rows", (one) => one.left_rows_count), atEnd: true },
   ];
   return machineCard(all, text, signal, "fleet-course");
 }

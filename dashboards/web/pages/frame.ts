@@ -125,9 +125,25 @@ export function watchRange(signal: AbortSignal): void {
   show();
 }
 
+// On a narrow screen not all links to pages are in view: the one of this page is, or what was, where
+// the page is the same as `before`.
+function keepInView(before: string | null, moved: number): void {
+  const links = runBar.querySelector("nav");
+  const active = links?.querySelector('[aria-current="page"]');
+  if (!links || !active) return;
+  if (active.textContent === before) {
+    links.scrollLeft = moved;
+    return;
+  }
+  const [box, own] = [links.getBoundingClientRect(), active.getBoundingClientRect()];
+  links.scrollLeft += own.left + own.width / 2 - (box.left + box.width / 2);
+}
+
 // Shows which run the page is about. Called again when a live run has a new report.
 export function showRun(report: Report): void {
   setLiveState(report.run.state);
+  const before = runBar.querySelector("nav");
+  const [moved, page] = [before?.scrollLeft ?? 0, before?.querySelector('[aria-current="page"]')];
   runBar.replaceChildren(
     h(
       "div",
@@ -140,6 +156,7 @@ export function showRun(report: Report): void {
     navigation(RUN_PAGES, report.run.id, "Pages of this run"),
   );
   runBar.hidden = false;
+  keepInView(page?.textContent ?? null, moved);
   if (runs === null && !offline) {
     runs = [];
     void getOr<Runs>("/api/runs?limit=50", { runs: [], next: null }).then((answer) => {

@@ -17,7 +17,8 @@ function tagsOf(run: RunRow): string[] {
   return (run.tags ?? "").split(/[\s,]+/).filter((tag) => tag !== "");
 }
 
-function waits(ratio: number | null): Child {
+function waits(ratio: number | null, trains = true): Child {
+  if (!trains) return h("span", { class: "dim" }, "no trainer");
   if (ratio === null || ratio === undefined) return h("span", { class: "dim" }, numbers.NONE);
   const share = Math.min(1, Math.max(0, ratio));
   return h(
@@ -70,7 +71,7 @@ function runRow(run: RunRow, search: (text: string) => void): HTMLElement {
     h("td", { class: "num hide" }, numbers.moment(run.started_seconds)),
     h("td", { class: "num hide" }, numbers.seconds(run.duration_seconds)),
     h("td", { class: "num" }, numbers.rate(run.rows_per_second, "rows")),
-    h("td", null, waits(run.stall_ratio)),
+    h("td", null, waits(run.stall_ratio, run.trains)),
   );
 }
 
