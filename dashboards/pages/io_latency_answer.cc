@@ -86,9 +86,13 @@ std::string JointAnswer(const std::vector<JointCell>& cells, const std::string& 
   const auto most =
       std::max_element(slow_sizes.begin(), slow_sizes.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
+  // What is known of a bucket is its edges: as many as are at or above this one take that or more.
+  const std::string slow =
+      hundredth
+          ? FormatPercent(static_cast<double>(above) / static_cast<double>(all)) + " of them take"
+          : "the slowest take";
   return fmt::format("{} {}: half take less than {}; {} {} or more, most often of {}.", all, what,
-                     FormatDuration(2 * static_cast<double>(half_ns)),
-                     hundredth ? "one in a hundred takes" : "the slowest take",
+                     FormatDuration(2 * static_cast<double>(half_ns)), slow,
                      FormatDuration(static_cast<double>(slow_ns)), SizeWord(most->first));
 }
 

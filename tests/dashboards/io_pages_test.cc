@@ -200,7 +200,7 @@ TEST_F(IoPages, RequestsAreSaidBySizeAndLatencyTogether) {
   AddRequests({{{12, 17, 300}, {20, 23, 10}}});
   const json answer = Ask("io_latency");
   EXPECT_EQ(answer["card"]["answer"],
-            "310 reads of devices: half take less than 262 us; one in a hundred takes 8.39 ms or "
+            "310 reads of devices: half take less than 262 us; 3.2 % of them take 8.39 ms or "
             "more, most often of 1.00 MiB to 2.00 MiB.");
   const json& only = answer["histograms"][0];
   EXPECT_EQ(only["direction"], "read");

@@ -128,7 +128,7 @@ export function makeIoLatency() {
     schema: "headrace.io_latency/1",
     card: card(
       "Which requests are slow?",
-      "7661 reads of devices: half take less than 262 us; one in a hundred takes 8.39 ms or more, most often of 64.0 KiB to 128 KiB.",
+      "7661 reads of devices: half take less than 262 us; 1.1 % of them take 8.39 ms or more, most often of 64.0 KiB to 128 KiB.",
     ),
     histograms: [{ of: "requests to devices", direction: "read", size, latency, count }],
   };
