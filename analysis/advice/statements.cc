@@ -35,36 +35,17 @@ void Doubt(const SlowRank& slow, Bottleneck* bottleneck) {
 }
 
 // Steps may be started ahead of a busy device, so that the trainer's thread waits for data although
-// more of it would not help.
+// more of it would not help. Where it is not known who uses the device, it may be busy for others.
 void Doubt(const Accelerators& accelerators, Bottleneck* bottleneck) {
   if (!accelerators.Contradict() || bottleneck->verdict == Verdict::kUndecided) return;
   Finding& first = bottleneck->findings[0];
-  if (first.limit.kind->AtConsumer()) return;
+  const bool of_others = first.limit.Is(kAcceleratorLimit) && !accelerators.MostGain();
+  if (first.limit.kind->AtConsumer() && !of_others) return;
   first.probability = std::min(first.probability, kDeviceDisagrees);
   if (first.probability >= kSureOfRow) return;
   bottleneck->verdict = Verdict::kUndecided;
   bottleneck->unexplained = true;
   bottleneck->measure = MeasureOfDevices(accelerators);
-}
-
-// The trainer's waits in the steady windows.
-std::optional<Accelerators> AcceleratorsOf(const RunView& run, const Phases& phases) {
-  TrainerWaits waits;
-  int64_t steps = 0, steady_ns = 0;
-  for (const size_t w : phases.steady) {
-    const WindowRow& window = run.windows[w];
-    const auto wait_ns = static_cast<double>(window.steps.wait_ns);
-    const double all_ns = wait_ns + static_cast<double>(window.steps.compute_ns);
-    steps += window.steps.steps_count;
-    steady_ns += window.duration_ns;
-    if (all_ns <= 0) continue;
-    waits.rows.push_back({window.start_ns, window.duration_ns, wait_ns / all_ns});
-  }
-  if (steps > 0) {
-    waits.step_s = static_cast<double>(steady_ns) * 1e-9 / static_cast<double>(steps);
-  }
-  for (const Rank& rank : Ranks(run)) waits.by_rank[rank.pid] = rank.wait_ratio();
-  return LookAtAccelerators(run, waits);
 }
 
 std::optional<PlannedRate> PlannedOf(const RunView& run, const PipelineModel* model) {
@@ -97,7 +78,8 @@ std::string StoppedTaking(const RunView& run) {
 std::optional<EarlierLimit> EarlierLimitOf(const RunView& run, const Phases& phases) {
   const Phase* part = nullptr;
   for (const Phase& phase : phases.phases) {
-    const bool slower = phases.slower && phase.kind == phases.slower->kind;
+    const bool slower =
+        phases.slower && phase.kind == phases.slower->kind && phase.kind != PhaseKind::kFirstSteps;
     if (slower || phase.kind == PhaseKind::kEarlier) part = &phase;
   }
   if (part == nullptr) return std::nullopt;
@@ -158,8 +140,14 @@ Statements MakeStatements(const RunView& run) {
   return statements;
 }
 
+bool DevicesLimit(const Statements& statements) {
+  return statements.bottleneck && statements.bottleneck->verdict == Verdict::kConsumer &&
+         statements.bottleneck->findings[0].limit.Is(kAcceleratorLimit);
+}
+
 double JobStall(const Statements& statements) {
-  const double all = statements.model->stall_ratio();
+  double all = statements.model->stall_ratio();
+  if (DevicesLimit(statements)) all = std::min(all, statements.accelerators->mean.idle_ratio);
   if (!statements.slow_rank) return all;
   return std::max(all, statements.slow_rank->rank.wait_ratio());
 }

@@ -50,8 +50,12 @@ struct Statements {
 // or accounts that are not to be believed.
 Statements MakeStatements(const RunView& run);
 
+// Whether the devices of the trainer are the limit, so that what its thread waits is none of the
+// input's doing.
+bool DevicesLimit(const Statements& statements);
+
 // Share of each step that the job waits for batches: of its slowest rank where ranks step together,
-// else of all. Of a run with a model.
+// else of all; where its devices are the limit, at most what they idle. Of a run with a model.
 double JobStall(const Statements& statements);
 
 }  // namespace headrace::analysis

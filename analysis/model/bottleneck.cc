@@ -53,6 +53,7 @@ std::optional<Limit> Witness(const PipelineModel& model) {
 // Whether the waits' opinion is consistent with the row found: a shared row shows as the stage that
 // uses it most, or as busy stages everywhere.
 bool Agrees(const PipelineModel& model, const Limit& found, const Limit& witness) {
+  if (found.Is(kAcceleratorLimit)) return true;
   if (found.Is(kConsumerLimit) || witness.Is(kConsumerLimit)) return found.kind == witness.kind;
   return found.kind->ShowsAt(model, found, witness.index);
 }
@@ -221,6 +222,8 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, double 
     bottleneck->verdict = Verdict::kBalanced;
     std::rotate(findings.begin() + 1, findings.begin() + static_cast<long>(smaller),
                 findings.begin() + static_cast<long>(smaller) + 1);
+  } else if (first.Is(kAcceleratorLimit)) {
+    bottleneck->verdict = Verdict::kConsumer;  // whatever its thread waits for meanwhile
   } else if (first.Is(kConsumerLimit)) {
     bottleneck->verdict =
         model.stall_ratio() < kSmallStall ? Verdict::kConsumer : Verdict::kBalanced;

@@ -80,12 +80,16 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
     if (!uneven) return shares.wait_consumer;
     return std::min(shares.wait_consumer, 1 - uneven->busiest_ratio);
   };
-  // The nearest producers are those the consumer deals with; the busiest of them decides.
+  // The nearest producers are those the consumer deals with; the busiest of them decides. Where the
+  // consumer waits, who ends none of its waits is none of them, whatever it does itself.
   const double stall = Stall(totals);
+  const double counts = stall < kSmallStall || out_->knowledge < OutsideKnowledge::kCounts
+                            ? 0
+                            : kExchangeCounts * StallSeconds(totals);
   std::optional<size_t> next;
   double least_wait = 0;
   for (const size_t u : producers) {
-    if (out_->units[u].distance > 1) continue;
+    if (out_->units[u].distance > 1 || Waited(0, u, totals) < counts) continue;
     const UnitShares shares = Shares(u, totals);
     const double wait = waits_for_consumer(u, shares);
     const double work = out_->units[u].uneven ? 1 : shares.work();

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "analysis/run/ranks.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
 
@@ -275,6 +276,25 @@ std::optional<Accelerators> LookAtAccelerators(const RunView& run, const Trainer
   all.story = StoryOf(all.mean);
   all.stretch_s = static_cast<double>(stretches.length_ns) * 1e-9;
   return all;
+}
+
+std::optional<Accelerators> AcceleratorsOf(const RunView& run, const Phases& phases) {
+  TrainerWaits waits;
+  int64_t steps = 0, steady_ns = 0;
+  for (const size_t w : phases.steady) {
+    const WindowRow& window = run.windows[w];
+    const auto wait_ns = static_cast<double>(window.steps.wait_ns);
+    const double all_ns = wait_ns + static_cast<double>(window.steps.compute_ns);
+    steps += window.steps.steps_count;
+    steady_ns += window.duration_ns;
+    if (all_ns <= 0) continue;
+    waits.rows.push_back({window.start_ns, window.duration_ns, wait_ns / all_ns});
+  }
+  if (steps > 0) {
+    waits.step_s = static_cast<double>(steady_ns) * 1e-9 / static_cast<double>(steps);
+  }
+  for (const Rank& rank : Ranks(run)) waits.by_rank[rank.pid] = rank.wait_ratio();
+  return LookAtAccelerators(run, waits);
 }
 
 std::string MeasureOfDevices(const Accelerators& accelerators) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/run/phases.h"
 #include "analysis/run/run_view.h"
 #include "analysis/statistics/statistics.h"
 
@@ -70,6 +71,8 @@ struct TrainerWaits {
 
 // Empty: no device told of its use, or for less than a stretch.
 std::optional<Accelerators> LookAtAccelerators(const RunView& run, const TrainerWaits& waits);
+// Beside the trainer's waits in the steady windows of a run with instrumentation.
+std::optional<Accelerators> AcceleratorsOf(const RunView& run, const Phases& phases);
 
 // What would tell whether devices that contradict the waits are the limit.
 std::string MeasureOfDevices(const Accelerators& accelerators);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/run/counter_sums.h"
+#include "analysis/run/first_steps.h"
 #include "analysis/run/window_rates.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
@@ -122,10 +123,15 @@ void FindSlower(Phases* found) {
     if (phase.kind == PhaseKind::kSteady) steady = rate(phase);
   }
   for (const Phase& phase : found->phases) {
-    if (phase.kind != PhaseKind::kCold && phase.kind != PhaseKind::kSlow) continue;
+    if (phase.kind != PhaseKind::kCold && phase.kind != PhaseKind::kSlow &&
+        phase.kind != PhaseKind::kFirstSteps) {
+      continue;
+    }
     const double share = all_ns > 0 ? Seconds(phase.time_ns) / Seconds(all_ns) : 0;
     if (share < kSlowerPart || rate(phase) >= kSlowerRate * steady) continue;
-    found->slower = SlowerPart{phase.kind, phase.time_ns, share, rate(phase), steady};
+    if (found->slower && found->slower->time_ns >= phase.time_ns) continue;
+    found->slower =
+        SlowerPart{phase.kind, phase.time_ns, share, rate(phase), steady, phase.steps_count};
   }
 }
 
@@ -149,6 +155,11 @@ void Assemble(const RunView& run, const std::vector<PhaseKind>& kinds, Phases* f
   }
 }
 
+// When the first step began, of which `window` holds the end.
+int64_t FirstAskedNs(const WindowRow& window) {
+  return EndOf(window) - window.steps.wait_ns - window.steps.compute_ns;
+}
+
 // Whether a probe changed the stages' threads in that window, or what they had fetched more was
 // still being used up.
 bool IsProbed(const RunView& run, const WindowRow& window) {
@@ -163,20 +174,25 @@ bool IsProbed(const RunView& run, const WindowRow& window) {
 }  // namespace
 
 const char* PhaseKindName(PhaseKind kind) {
-  constexpr const char* kNames[] = {"start",
-                                    "fill",
-                                    "cold pass",
-                                    "slower beginning",
-                                    "before the change",
-                                    "steady",
-                                    "edges of epochs",
-                                    "probe of the store",
+  constexpr const char* kNames[] = {"start",     "first steps",      "fill",
+                                    "cold pass", "slower beginning", "before the change",
+                                    "steady",    "edges of epochs",  "probe of the store",
                                     "end"};
   return kNames[static_cast<int>(kind)];
 }
 
 std::string Words(const std::optional<SlowerPart>& slower) {
   if (!slower) return "";
+  if (slower->kind == PhaseKind::kFirstSteps) {
+    return fmt::format(
+        "the first {} {} {}, {} of the run, and {} left out: far longer than any later, as where a "
+        "program sets up its device or compiles",
+        slower->steps_count == 1 ? std::string("step")
+                                 : fmt::format("{} steps", slower->steps_count),
+        slower->steps_count == 1 ? "takes" : "take",
+        FormatDuration(static_cast<double>(slower->time_ns)), FormatPercent(slower->time_ratio),
+        slower->steps_count == 1 ? "is" : "are");
+  }
   return fmt::format(
       "the first {}, {} of the run, made {} instead of {}: {}; statements hold for the part after "
       "it, so a job of one epoch is slower than they say",
@@ -200,9 +216,13 @@ std::optional<double> SteadyRate(RunView run) {
 
 std::pair<size_t, size_t> SteadyRange(const std::vector<double>& rates) {
   if (rates.size() < 3) return {0, rates.size()};
-  const double typical =
-      Quantile({rates.begin() + static_cast<long>(rates.size() / 3), rates.end()}, 0.5);
   size_t first = 0, last = rates.size();
+  while (first < last && rates[first] <= 0) ++first;
+  while (last > first && rates[last - 1] <= 0) --last;
+  if (last <= first) return {0, rates.size()};
+  const double typical = Quantile({rates.begin() + static_cast<long>(first + (last - first) / 3),
+                                   rates.begin() + static_cast<long>(last)},
+                                  0.5);
   while (first < last && rates[first] < kRunsSteadily * typical) ++first;
   while (last > first && rates[last - 1] < kRunsSteadily * typical) --last;
   if (last - first >= 5) ++first;
@@ -225,13 +245,14 @@ Phases FindPhases(const RunView& run) {
   std::vector<double> rates;
   for (const WindowRow& window : windows) rates.push_back(RateOf(window));
   const auto [first, last] = SteadyRange(rates);
-  const size_t filled = EndOfFill(run, first, last);
   size_t begun = 0;
-  while (begun < filled && windows[begun].steps.steps_count == 0) ++begun;
+  while (begun < first && windows[begun].steps.steps_count == 0) ++begun;
+  const size_t first_steps = EndOfFirstSteps(run, begun, last);
+  const size_t filled = EndOfFill(run, std::max(first, first_steps), last);
   // A cold pass is slower than what follows, and looks like a long fill.
-  const size_t cold = EndOfColdPass(run, begun, last, &found);
+  const size_t cold = EndOfColdPass(run, first_steps, last, &found);
   const size_t warm = std::max(cold, filled);
-  const bool slow = TakesMoreThanQueues(run, begun, filled);
+  const bool slow = TakesMoreThanQueues(run, first_steps, filled);
   std::vector<char> edge(windows.size(), 0);
   found.edges = FindEpochEdges(run, warm, last, &edge);
   std::vector<size_t> steady;
@@ -243,14 +264,17 @@ Phases FindPhases(const RunView& run) {
   found.drift = DriftWithin(run, steady);
   const bool cut = found.drift && found.drift->used;
   std::vector<PhaseKind> kinds;
+  const int64_t first_asked_ns = first_steps > begun ? FirstAskedNs(windows[begun]) : INT64_MAX;
   bool started = false;
   for (size_t w = 0; w < windows.size(); ++w) {
-    started = started || windows[w].steps.steps_count > 0;
+    started = started || windows[w].steps.steps_count > 0 || windows[w].start_ns >= first_asked_ns;
     PhaseKind kind = PhaseKind::kSteady;
     if (!started && w < filled) {
       kind = PhaseKind::kStart;
+    } else if (w < first_steps) {
+      kind = PhaseKind::kFirstSteps;
     } else if (w < warm) {
-      kind = cold > begun ? PhaseKind::kCold : slow ? PhaseKind::kSlow : PhaseKind::kFill;
+      kind = cold > first_steps ? PhaseKind::kCold : slow ? PhaseKind::kSlow : PhaseKind::kFill;
     } else if (w >= last) {
       kind = PhaseKind::kEnd;
     } else if (IsProbed(run, windows[w])) {

@@ -27,18 +27,19 @@ namespace headrace::analysis {
 std::pair<size_t, size_t> SteadyRange(const std::vector<double>& rates);
 
 enum class PhaseKind : uint8_t {
-  kStart,    // until the first step
-  kFill,     // until rate and queue fill are as they are later
-  kCold,     // the first pass over a table that was not in the page cache yet
-  kSlow,     // a slower beginning that made more batches than queues hold, so it is not kFill
-  kEarlier,  // before a lasting change
+  kStart,       // until the first step
+  kFirstSteps,  // steps at the beginning that took far longer than any later (first_steps.h)
+  kFill,        // until rate and queue fill are as they are later
+  kCold,        // the first pass over a table that was not in the page cache yet
+  kSlow,        // a slower beginning that made more batches than queues hold, so it is not kFill
+  kEarlier,     // before a lasting change
   kSteady,
   kEdge,   // around the ends of epochs, all of them as one phase
   kProbe,  // more threads than usual were tried for a moment
   kEnd
 };
 const char* PhaseKindName(
-    PhaseKind kind);  // "start", "fill", "cold pass", "slower beginning", "before the change", ...
+    PhaseKind kind);  // "start", "first steps", "fill", "cold pass", "slower beginning", ...
 
 struct Phase {
   PhaseKind kind = PhaseKind::kSteady;
@@ -55,6 +56,7 @@ struct SlowerPart {
   int64_t time_ns = 0;
   double time_ratio = 0;             // share of the run
   double rate = 0, steady_rate = 0;  // batches per second
+  int64_t steps_count = 0;
 };
 
 struct Phases {

@@ -46,6 +46,13 @@ void AddStall(const Statements& statements, FirstPage* page) {
   const double stall = analysis::JobStall(statements);
   page->badge = StallGrade(stall);
   page->severity = SeverityOf(stall);
+  if (analysis::DevicesLimit(statements)) {
+    page->verdict = fmt::format(
+        "{} computes all the time. The trainer waited {} of each step for data, while it did.",
+        statements.accelerators->devices.size() == 1 ? "The GPU" : "Each GPU",
+        FormatPercent(model.stall_ratio()));
+    return;
+  }
   page->verdict = stall > model.stall_ratio()
                       ? StallSentence("The slowest rank", "of each step", stall, std::nullopt)
                       : StallSentence("The trainer", "of each step", stall,
@@ -215,19 +222,8 @@ void AddFixAndNext(const RunView& run, const Statements& statements, FirstPage* 
   }
   const analysis::NextStep next = analysis::NextStepOf(run, statements);
   const bool conditional = page->conditional && next.kind == analysis::NextKind::kChange;
-  // The model knows nothing of what the trainer's devices can take.
-  constexpr double kEndless = 1e9;
-  const double most =
-      statements.accelerators ? statements.accelerators->MostGain().value_or(kEndless) : kEndless;
   page->lines.push_back({"fix", next.text + (conditional ? ", if the load stays as it is" : "")});
   if (!next.command.empty()) page->lines.push_back({"", next.command, true});
-  if (statements.allocation->gain_interval.high > most - 1) {
-    const bool one = statements.accelerators->devices.size() == 1;
-    page->lines.push_back(
-        {"next", fmt::format("{} will limit it, at {:.2g} times this rate at most",
-                             one ? "the GPU" : "the GPUs", most)});
-    return;
-  }
   if (next.limited_then) {
     page->lines.push_back({"next", fmt::format("{} {} limit it", LimitWord(*next.limited_then),
                                                conditional ? "would" : "will")});

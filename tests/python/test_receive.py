@@ -86,6 +86,34 @@ if __name__ == "__main__":
         self.assertEqual(answer["operators"]["receiver/unpickle_by_name"]["completions"], 2)
         self.assertNotIn("receiver/unpickle", answer["operators"])
 
+    def test_the_thread_that_pins_batches_is_a_stage(self):
+        answer = self.measured("""
+if __name__ == "__main__":
+    loader = headrace.wrap(torch_like.DataLoader(Items(80), batch_size=4, num_workers=3, pin_memory=True))
+    taken = sum(len(batch) for batch in loader)
+    mine = segments.mine()
+    show(taken=taken, stages=mine.parallelism, queues=sorted(mine.queues))
+""")
+        self.assertEqual(answer["taken"], 80)
+        self.assertEqual(answer["stages"], {"workers": 3, "pin_memory": 1, "receiver": 0, "trainer": 1})
+        self.assertEqual(answer["queues"], ["batches", "pinned"])
+        pin = answer["operators"]["pin_memory/pin_memory"]
+        # The thread may have waited for the first batch already when it was found.
+        self.assertGreaterEqual(pin["completions"], 18)
+        self.assertGreater(self.seconds(answer, "pin_memory/pin_memory"), 18 * 0.02)
+        self.assertGreater(answer["operators"]["pin_memory/receive"]["in_bytes"], 0)
+        self.assertGreaterEqual(answer["operators"]["pin_memory/unpickle"]["completions"], 18)
+
+    def test_as_many_workers_as_loaders_had_at_a_time(self):
+        answer = self.measured("""
+if __name__ == "__main__":
+    for epoch in range(2):
+        for workers in (3, 1):
+            for batch in headrace.wrap(torch_like.DataLoader(Items(8), batch_size=4, num_workers=workers)): pass
+    show(stages=segments.mine().parallelism)
+""")
+        self.assertEqual(answer["stages"]["workers"], 3)
+
     def test_waits_for_the_batch_that_is_due(self):
         answer = self.measured("""
 if __name__ == "__main__":

@@ -1,14 +1,32 @@
 """fake_loader with the insides of torch's iterators that headrace looks into: what receives batches from workers, keeps
 their order and ends them."""
 import queue
+import threading
+import time
 
 import fake_loader
+
+PIN_S = 0.02
+
+
+def pin_loop(results, pinned, over):
+    while not over.is_set():
+        try:
+            got = results.get(timeout=0.1)
+        except queue.Empty:
+            continue
+        time.sleep(PIN_S)
+        pinned.put(got)
 
 
 class Iterator(fake_loader.MultiProcessIterator):
     def __init__(self, loader):
         self._in_order, self._shutdown = loader.in_order, False
         super().__init__(loader)
+        self._over = threading.Event()
+        if loader.pin_memory:
+            self._data_queue = queue.Queue()
+            threading.Thread(target=pin_loop, args=(self._worker_result_queue, self._data_queue, self._over), daemon=True).start()
 
     @property
     def _tasks_outstanding(self):
@@ -40,12 +58,13 @@ class Iterator(fake_loader.MultiProcessIterator):
     def _shutdown_workers(self):
         if not self._shutdown:
             self._shutdown = True
+            self._over.set()
             self.shutdown()
 
 
 class DataLoader(fake_loader.DataLoader):
-    def __init__(self, dataset, in_order=True, **arguments):
-        self.in_order = in_order
+    def __init__(self, dataset, in_order=True, pin_memory=False, **arguments):
+        self.in_order, self.pin_memory = in_order, pin_memory
         super().__init__(dataset, **arguments)
 
     def _get_iterator(self):

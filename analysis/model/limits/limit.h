@@ -24,7 +24,8 @@ inline constexpr std::string_view kConsumerLimit = "consumer", kCoresLimit = "co
                                   kThreadLimit = "thread", kLockLimit = "lock",
                                   kDeviceLimit = "device",
                                   kMemoryBandwidthLimit = "memory bandwidth",
-                                  kNetworkLimit = "network", kMemoryBudgetLimit = "memory budget";
+                                  kNetworkLimit = "network", kMemoryBudgetLimit = "memory budget",
+                                  kAcceleratorLimit = "accelerator";
 
 // One row and the rate it allows.
 struct Limit {

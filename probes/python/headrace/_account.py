@@ -6,6 +6,7 @@ where it is used next: the library's calls by handle return 1 until that is done
 import os
 import sys
 import threading
+import weakref
 
 from headrace import _library
 from headrace._library import NONE, active, function
@@ -23,9 +24,10 @@ _is_open = function("hrx_account_is_open")
 _consumer_begin = function("hrx_consumer_begin")
 is_consumer = function("hrx_is_consumer")
 
-# Stages that wrap() makes: worker processes, the thread that takes batches, its part that makes them itself, and the
-# part that takes them from workers.
-WORKERS, TRAINER, LOADER, RECEIVER = "workers", "trainer", "loader", "receiver"
+# Stages that wrap() makes: worker processes, the thread that copies their batches into pinned memory, the thread that
+# takes batches, its part that makes them itself, and the part that takes them from workers.
+WORKERS, PINNER, TRAINER, LOADER, RECEIVER = "workers", "pin_memory", "trainer", "loader", "receiver"
+_ONE_THREAD = (PINNER, RECEIVER)
 _MAX_STAGES = 64
 
 
@@ -45,6 +47,7 @@ class Process:
     program = None
     default_stage = None  # of all its threads, in a worker process
     has_loader = False  # one feeds it, so that what else it takes is none of its batches
+    workers = 0  # of loaders, the most at a time
     stages = {}  # name -> id
     group_sizes = {}  # default stage -> threads seen at once
     lock = threading.RLock()
@@ -56,6 +59,7 @@ thread = _Thread()
 def _renew():
     """Forgets every id: the segment is another one, or will be."""
     Process.tried = False
+    Process.workers = 0
     Process.stages = {}
     Process.group_sizes = {}
 
@@ -168,6 +172,23 @@ def _default_stage():
     return stage
 
 
+_loading = weakref.WeakSet()  # iterators of DataLoaders with workers
+
+
+def declare_workers(iterator):
+    """The iterator's workers belong to the stage of workers: as many as loaders had at a time. Their processes say
+    nothing of it, because they come when they have started, and go before the program ends."""
+    try:
+        _loading.add(iterator)
+        count = sum(each._num_workers for each in _loading if not getattr(each, "_shutdown", False))
+    except (AttributeError, TypeError):  # made differently in this version
+        return
+    with Process.lock:
+        if count > Process.workers:
+            Process.workers = count
+            set_stage_parallelism(stage_id(WORKERS, 0), count)
+
+
 def join_stage():
     """The calling thread's stage, given by default if it has none."""
     here = stage_here()
@@ -188,8 +209,8 @@ def become_consumer(*source_stages):
     if not ensure():
         return False
     with Process.lock:
-        for name in source_stages:  # in pipeline order; 0 threads until a worker says otherwise
-            stage_id(name, 0, 1 if name == RECEIVER else 0)
+        for name in source_stages:  # in pipeline order; 0 threads until somebody says otherwise
+            stage_id(name, 1 if name == PINNER else 0, 1 if name in _ONE_THREAD else 0)
         trainer = stage_id(TRAINER, 1, 1)
         # Its busy time is the consumer's computing, its wait the consumer's wait for a batch.
         step_operator = register_operator(b"step", b"consumer", trainer)

@@ -2,9 +2,9 @@
 for the queue that its batches come from."""
 import time
 
-from headrace import _account, _receive
+from headrace import _account, _pin, _receive
 from headrace._account import LOADER, TRAINER, WORKERS, Process, thread
-from headrace._library import NONE, function
+from headrace._library import function
 
 _next_begin = function("hrx_next_begin")
 _next_end = function("hrx_next_end")
@@ -81,7 +81,7 @@ class Batches:
         """Registers what is needed in this segment, on this thread."""
         Process.has_loader = True
         if self._queue:
-            sources = _receive.SOURCES if self._receiving is not None else (WORKERS,)
+            sources = _receive.sources(self._inner) if self._receiving is not None else (WORKERS,)
         else:
             sources = (LOADER,) if self._makes_itself else ()
         if not _account.become_consumer(*sources):
@@ -96,6 +96,7 @@ class Batches:
         if self._makes_itself:
             self._source = min(_account.register_operator(b"fetch", b"fetch", self._stage), _NO_STAGE)
         if self._queue:
+            _account.declare_workers(self._inner)
             self._queue.register()
         self._served = 0
         return True
@@ -187,26 +188,32 @@ class ReadyBatches:
     one. The iterator's attributes are read with care: they are torch's own."""
 
     def __init__(self, iterator, received):
-        self.iterator, self.received = iterator, received
-        self.number, self.taken, self.next_ns = NONE, -1, 0
+        self.iterator, self.received, self.pinned = iterator, received, _receive.pins(iterator)
+        self.numbers, self.taken, self.next_ns = [], -1, 0
         self.capacity = iterator._prefetch_factor * iterator._num_workers
-        self.occupancy()
+        self.occupancies()
 
-    def occupancy(self):
+    def occupancies(self):
+        """Of each queue, in pipeline order."""
         iterator = self.iterator
         ready = iterator._worker_result_queue.qsize()
-        if iterator._data_queue is not iterator._worker_result_queue:
-            ready += iterator._data_queue.qsize()  # pinned
-        return ready + sum(len(task) > 1 for task in iterator._task_info.values())  # arrived before their turn
+        early = sum(len(task) > 1 for task in iterator._task_info.values())  # arrived before their turn
+        if self.pinned:
+            return ready, iterator._data_queue.qsize() + early
+        return (ready + early,)
 
     def register(self):
         taker = _receive.stage_id() if self.received else _account.stage_id(TRAINER, 1, 1)
-        self.number = _account.register_queue(b"batches", _account.stage_id(WORKERS, 0), taker, self.capacity)
+        ends = [(b"batches", _account.stage_id(WORKERS, 0), taker)]
+        if self.pinned:
+            pinner = _pin.stage_id()
+            ends = [(b"batches", ends[0][1], pinner), (b"pinned", pinner, taker)]
+        self.numbers = [_account.register_queue(*end, self.capacity) for end in ends]
         self.taken, self.next_ns = -1, 0
 
     def look(self, taken, last=False):
         """`taken`: batches taken since the last call. Looks now and then: a look costs microseconds."""
-        if self.number == NONE:
+        if not self.numbers:
             return
         if self.taken >= 0:
             self.taken += taken
@@ -215,10 +222,11 @@ class ReadyBatches:
             return
         self.next_ns = now_ns + _LOOK_EVERY_NS
         try:
-            _queue_sampled(self.number, self.occupancy(), self.taken)
+            for number, occupancy in zip(self.numbers, self.occupancies()):
+                _queue_sampled(number, occupancy, self.taken)
             self.taken = 0
         except Exception:  # closed, or made differently in this version
-            self.number = NONE
+            self.numbers = []
 
 
 class NoQueue:

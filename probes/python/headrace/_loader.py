@@ -190,7 +190,7 @@ def become_worker(source):
     Process.default_stage = WORKERS
     if _account.ensure():
         _account.thread.given = True
-        _account.move_to(_account.stage_id(WORKERS, 1))
+        _account.move_to(_account.stage_id(WORKERS, 0))  # the trainer says how many
         source.bind()
         _COLLATE.bind()
         _idle(_COLLATE.handle)

@@ -16,7 +16,7 @@ import weakref
 from headrace import _account
 from headrace._account import TRAINER, Process, thread
 from headrace._batches import _NO_STAGE, Batches, ReadyBatches
-from headrace._library import NONE, active, function
+from headrace._library import active, function
 from headrace._operator import _end_one, operator
 
 _begin_after = function("hrx_begin_after")
@@ -217,14 +217,14 @@ class _ReadyResults(ReadyBatches):
     """The results that a pool has made and nobody has taken: as many as it likes, as far as anyone can tell."""
 
     def __init__(self, feed):
-        self.feed, self.number, self.taken, self.next_ns = feed, NONE, -1, 0
+        self.feed, self.numbers, self.taken, self.next_ns = feed, [], -1, 0
 
-    def occupancy(self):
-        return max(0, self.feed.ready)
+    def occupancies(self):
+        return (max(0, self.feed.ready),)
 
     def register(self):
-        self.number = _account.register_queue(b"results", _account.stage_id(self.feed.stage, 0),
-                                              _account.stage_id(TRAINER, 1, 1), 0)
+        self.numbers = [_account.register_queue(b"results", _account.stage_id(self.feed.stage, 0),
+                                                _account.stage_id(TRAINER, 1, 1), 0)]
         self.taken, self.next_ns = -1, 0
 
 

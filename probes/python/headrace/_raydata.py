@@ -9,7 +9,7 @@ import functools
 from headrace import _account
 from headrace._account import TRAINER, Process, thread
 from headrace._batches import LoaderBatches, ReadyBatches, rows_of
-from headrace._library import NONE, active, function
+from headrace._library import active, function
 from headrace._operator import _end, operator
 
 _begin_after = function("hrx_begin_after")
@@ -84,7 +84,7 @@ class _ReadyRows(ReadyBatches):
     """Rows that the last operator has made and the trainer has not taken."""
 
     def __init__(self, generator):
-        self.generator, self.number, self.taken, self.next_ns = generator, NONE, -1, 0
+        self.generator, self.numbers, self.taken, self.next_ns = generator, [], -1, 0
         self.last, self.rows_taken = None, 0
 
     def find(self):
@@ -92,8 +92,8 @@ class _ReadyRows(ReadyBatches):
         executor = self.generator.gi_frame.f_locals["executor"]
         return list(executor._topology)[-1]
 
-    def occupancy(self):
-        return min(_MOST, max(0, self.last.metrics.rows_task_outputs_generated - self.rows_taken))
+    def occupancies(self):
+        return (min(_MOST, max(0, self.last.metrics.rows_task_outputs_generated - self.rows_taken)),)
 
     def register(self):
         pass
@@ -103,15 +103,15 @@ class _ReadyRows(ReadyBatches):
         if self.last is None:
             try:
                 self.last = self.find()
-                self.occupancy()
+                self.occupancies()
             except Exception:  # made differently in this version, or by another process: its queue is not seen
                 self.last, self.generator = False, None
                 return
             self.generator = None
             if not _account.ensure():
                 return
-            self.number = _account.register_queue(b"rows", _account.stage_id(_STAGE + self.last.name, 0),
-                                                  _account.stage_id(TRAINER, 1, 1), 0)
+            self.numbers = [_account.register_queue(b"rows", _account.stage_id(_STAGE + self.last.name, 0),
+                                                    _account.stage_id(TRAINER, 1, 1), 0)]
         if self.last:
             ReadyBatches.look(self, rows)
 

@@ -8,8 +8,8 @@ import sys
 import time
 import weakref
 
-from headrace import _account
-from headrace._account import RECEIVER, WORKERS, is_consumer, thread
+from headrace import _account, _pin
+from headrace._account import PINNER, RECEIVER, WORKERS, is_consumer, thread
 from headrace._library import NONE, active, function
 from headrace._operator import _begin, _end, _end_one, operator
 
@@ -27,8 +27,14 @@ _START, _SAMPLER = _OPERATORS["start_workers"], _OPERATORS["sampler"]
 _MOST = 0x7FFFFFFF
 
 
-# Stages before the trainer, in pipeline order.
-SOURCES = (WORKERS, RECEIVER)
+def sources(inner):
+    """Stages before the trainer, in pipeline order."""
+    return (WORKERS, PINNER, RECEIVER) if pins(inner) else (WORKERS, RECEIVER)
+
+
+def pins(inner):
+    """Whether another thread takes the batches, to pin them."""
+    return inner._data_queue is not inner._worker_result_queue
 
 
 def stage_id():
@@ -190,11 +196,14 @@ def _seen(inner):
         return True
     for name in ("_try_get_data", "_shutdown_workers", "_shutdown", "_task_info", "_data_queue"):
         getattr(inner, name)
-    if inner._data_queue is not inner._worker_result_queue:
-        return False  # another thread takes the batches, to pin them
+    pinned = pins(inner)
+    if pinned:
+        _pin.see(inner._worker_result_queue, _RECEIVE)
     receive, unpickle = inner._worker_result_queue._recv_bytes, _unpickling()
 
     def recv_bytes(*arguments):
+        if pinned and not thread.given:  # the first batch, which that thread already waited for
+            return receive(*arguments)
         if _begin(_RECEIVE.handle):
             _RECEIVE.begin()
         data = receive(*arguments)

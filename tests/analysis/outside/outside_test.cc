@@ -168,6 +168,21 @@ TEST(Outside, WalksToTheStageThatLimits) {
   EXPECT_EQ(Culprit(seen).distance, 2);
 }
 
+// A driver's thread sits at its socket and hardly ever exchanges anything with the main thread.
+TEST(Outside, AThreadThatEndsNoneOfTheTrainersWaitsIsNotTheLimit) {
+  OutsideRun run;
+  run.Process(1, 0, "train");
+  run.Process(2, 1, "worker");
+  run.OnCpu(1, "train (main)", 0.1).Waits(1, "train (main)", "lock", 0.9, "1/pin");
+  run.OnCpu(1, "pin", 0.05).Waits(1, "pin", "pipe", 0.95, "2/worker (main)");
+  run.OnCpu(1, "events", 0.001).Blocked(1, "events", "network", 0.98);
+  run.Waits(1, "events", "lock", 0.01, "1/train (main)");
+  run.OnCpu(2, "worker (main)", 0.95).Waits(2, "worker (main)", "pipe", 0.05, "1/pin");
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_THAT(Culprit(seen).name, HasSubstr("worker"));
+}
+
 TEST(Outside, NamesALockThatTheReadersHoldInTurn) {
   OutsideRun run;
   run.Process(1, 0, "pipe");

@@ -63,6 +63,51 @@ int64_t TimeIn(const Phases& phases, PhaseKind kind) {
   return 0;
 }
 
+// `seconds` windows of 0.2 s at 10 steps a second, after first steps that took so long.
+RunView Starting(const std::vector<double>& first_steps_s, int seconds = 10) {
+  RunView run;
+  const auto add = [&](double wait_s, double compute_s, int64_t steps) {
+    WindowRow& window = run.windows.emplace_back();
+    window.start_ns = run.run.duration_ns;
+    window.duration_ns = 200'000'000;
+    window.steps = {steps, 16 * steps, static_cast<int64_t>(wait_s * 1e9),
+                    static_cast<int64_t>(compute_s * 1e9)};
+    run.run.duration_ns += window.duration_ns;
+  };
+  for (int i = 0; i < 20; ++i) add(0, 0, 0);
+  for (const double s : first_steps_s) {
+    for (double left = s; left > 0.2; left -= 0.2) add(0, 0, 0);
+    add(0.1, s - 0.1, 1);
+  }
+  for (int i = 0; i < 5 * seconds; ++i) add(0.16, 0.04, 2);
+  add(0, 0, 0);
+  return run;
+}
+
+TEST(Phases, TheFirstStepsOfATrainerAreLeftOut) {
+  for (const std::vector<double>& first :
+       {std::vector<double>{3}, {3, 0.8}, {0.3, 3, 1.4}, {8, 0.1, 0.1, 1}}) {
+    const RunView run = Starting(first);
+    const Phases phases = FindPhases(run);
+    double first_s = 0;
+    for (const double s : first) first_s += s;
+    EXPECT_NEAR(static_cast<double>(TimeIn(phases, PhaseKind::kFirstSteps)) * 1e-9, first_s, 0.5);
+    for (const size_t w : phases.steady) EXPECT_EQ(run.windows[w].steps.steps_count, 2);
+    ASSERT_TRUE(phases.slower);
+    EXPECT_EQ(phases.slower->kind, PhaseKind::kFirstSteps);
+    EXPECT_NE(Words(phases.slower).find("left out"), std::string::npos);
+  }
+}
+
+TEST(Phases, UsualStepsAreNoFirstSteps) {
+  EXPECT_EQ(TimeIn(FindPhases(Starting({})), PhaseKind::kFirstSteps), 0);
+  // Long steps that come again and again, as one batch in ten that takes longer, are the
+  // pipeline's.
+  RunView run = Starting({});
+  for (size_t w = 20; w < run.windows.size(); w += 5) run.windows[w].steps.compute_ns *= 20;
+  EXPECT_EQ(TimeIn(FindPhases(run), PhaseKind::kFirstSteps), 0);
+}
+
 TEST(FindShift, FindsAStepAndItsPlace) {
   Random random(Seed());
   for (const double by : {1.3, 2.0, 0.5}) {
