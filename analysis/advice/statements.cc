@@ -130,6 +130,7 @@ Statements MakeStatements(const RunView& run) {
     if (statements.slow_rank) Doubt(*statements.slow_rank, &*statements.bottleneck);
     statements.accelerators = AcceleratorsOf(run, statements.model->phases());
     if (statements.accelerators) Doubt(*statements.accelerators, &*statements.bottleneck);
+    if (DevicesLimit(statements)) statements.accelerators->story = DeviceStory::kLimits;
     statements.allocation = Allocate(*statements.predictor, Budget{});
     statements.earlier = EarlierLimitOf(run, statements.model->phases());
   } catch (const Error& error) {

@@ -42,8 +42,8 @@ Contention Contention::Drawn(double normal) const {
 Contention FitContention(const RunView& run, double host_cores) {
   Contention contention;
   const double others = std::max(1.0, host_cores - 1);
-  contention.each = kContentionPrior / others;
-  contention.deviation = kContentionPriorDeviation / others;
+  contention.each = kContentionPrior;
+  contention.deviation = kContentionPriorDeviation;
   contention.most = 1 + others;
   const LoadRow* own = nullptr;
   for (const LoadRow& load : run.loads) {

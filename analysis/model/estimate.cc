@@ -222,11 +222,13 @@ Demands PipelineModel::EstimateFrom(const WindowRow& sum, const std::vector<doub
   return demands;
 }
 
-// The share of their time in which those who make batches compute, in the busiest stage.
-double PipelineModel::MakersCompute(const WindowRow& sum) const {
+// The share of their time in which those who make batches compute, in the busiest stage but that of
+// who takes them.
+double PipelineModel::MakersCompute(const WindowRow& sum, size_t taker) const {
   double most = 0;
-  for (const StageModel& stage : stages_) {
-    if (stage.on_consumer || stage.row >= sum.stages.size()) continue;
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    const StageModel& stage = stages_[s];
+    if (s == taker || stage.on_consumer || stage.row >= sum.stages.size()) continue;
     const StageCounters& threads = sum.stages[stage.row];
     const double all_s = Seconds(threads.lifetime_ns);
     if (all_s > 0) {
@@ -254,7 +256,7 @@ double PipelineModel::EstimateStage(size_t s, const WindowRow& sum,
     const bool costs = kind == kStartKind || kind == kFirstBatchKind || kind == kUnpickleKind ||
                        kind == kSampleKind;
     if (stage.stays_on_consumer && times.is_split && !costs) blocked_s = 0;
-    if (stage.stays_on_consumer && kind == kUnpickleKind) blocked_s *= 1 - MakersCompute(sum);
+    if (kind == kUnpickleKind) blocked_s *= 1 - MakersCompute(sum, s);
     const double completions = static_cast<double>(op.completions_count);
     // An operator that completed nothing in these windows is booked per step instead.
     const double scale = completions > 0 ? operators_[i].visit_ratio / completions : 1 / steps;

@@ -262,7 +262,7 @@ class PipelineModel {
   bool OtherThreadsHaveTime(size_t s, int64_t busy_ns) const;
   void FindStagesOnConsumer();
   void CountConsumers();
-  double MakersCompute(const WindowRow& sum) const;
+  double MakersCompute(const WindowRow& sum, size_t taker) const;
   double EstimateStage(size_t s, const WindowRow& sum, const std::vector<double>& places,
                        Demands* demands) const;
   void EstimateConsumerCpu(const WindowRow& sum, double on_stages_s, Demands* demands) const;

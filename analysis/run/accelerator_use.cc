@@ -201,7 +201,12 @@ DeviceStory StoryOf(const DeviceUse& use) {
 Stretches StretchesOf(const TrainerWaits& waits) {
   Stretches stretches;
   stretches.first_ns = waits.rows.front().start_ns;
-  const int64_t all_ns = EndOf(waits.rows.back()) - stretches.first_ns;
+  int64_t all_ns = EndOf(waits.rows.back()) - stretches.first_ns;
+  // What a device says is up to a sample period old, and before the first rows it may have idled.
+  if (all_ns >= kSamplePeriodNs + kShortestStretchNs) {
+    stretches.first_ns += kSamplePeriodNs;
+    all_ns -= kSamplePeriodNs;
+  }
   stretches.length_ns =
       std::max({kShortestStretchNs, all_ns / kMostStretches,
                 static_cast<int64_t>(std::clamp(waits.step_s, 0.0, 1e6) * kStepsOfStretch * 1e9)});
@@ -223,7 +228,7 @@ void LeaveUsed(std::vector<Seen>* seen) {
 }  // namespace
 
 const char* DeviceStoryName(DeviceStory story) {
-  constexpr const char* kNames[] = {"plain", "unused", "busy anyway", "host work"};
+  constexpr const char* kNames[] = {"plain", "unused", "busy anyway", "host work", "limits"};
   return kNames[static_cast<int>(story)];
 }
 

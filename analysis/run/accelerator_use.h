@@ -43,9 +43,10 @@ enum class DeviceStory : uint8_t {
   kPlain,       // nothing beyond the figures
   kUnused,      // no kernel ran
   kBusyAnyway,  // the trainer waits for data, but the device hardly idles
-  kHostWork     // the trainer hardly waits for data, but the device idles
+  kHostWork,    // the trainer hardly waits for data, but the device idles
+  kLimits       // it is what limits the run, whatever the trainer's thread waits for
 };
-const char* DeviceStoryName(DeviceStory story);  // "plain", "unused", "busy anyway", "host work"
+const char* DeviceStoryName(DeviceStory story);  // "plain", "unused", "busy anyway", "host work", "limits"
 
 struct Accelerators {
   std::vector<DeviceUse> devices;  // those that the run uses; all where that is not known

@@ -12,6 +12,9 @@ constexpr const char* kTfDataPool = "options.threading.private_threadpool_size";
 // `loader` is a DataLoader without workers.
 constexpr KnownLoader kKnownLoaders[] = {
     {"workers", "num_workers", "process", "processes"},
+    {"pin_memory", "", "thread", "threads", nullptr, nullptr, nullptr, nullptr, false,
+     "One thread copies every batch into pinned memory. Let the dataset return fewer bytes, as "
+     "uint8 instead of float32, and convert them on the GPU; or try pin_memory=False."},
     {"loader", "num_workers", "thread", "threads", nullptr, nullptr, nullptr, nullptr, true},
     {"Pool", "Pool processes", "process", "processes"},
     {"ThreadPool", "ThreadPool processes", "thread", "threads"},

@@ -23,6 +23,8 @@ struct KnownLoader {
   const char* queue = nullptr;  // what sets the size of its queue; null: its stage says so
   // Works on the trainer's thread now; the first that its setting adds is a process.
   bool adds_processes = false;
+  // What to do where such a stage is the limit and no setting helps; null: make it cheaper.
+  const char* cheaper = nullptr;
 };
 
 // Null where the run is of a pipeline file, or its stage is of nobody we know.

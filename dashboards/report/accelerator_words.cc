@@ -105,6 +105,9 @@ std::string AcceleratorLine(const Accelerators& accelerators, const std::string&
           "{} idle {} although {} hardly waits for data. Probably not the {} but work of the step "
           "on the CPU limits it: copies, .item(), logging, many small kernels",
           DeviceSubject(accelerators), ShareOfTime(accelerators, false), who, one ? "GPU" : "GPUs");
+    case DeviceStory::kLimits:
+      return fmt::format("{} busy {}", DeviceSubject(accelerators),
+                         ShareOfTime(accelerators, true));
     case DeviceStory::kPlain:
       break;
   }

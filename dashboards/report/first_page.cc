@@ -48,8 +48,8 @@ void AddStall(const Statements& statements, FirstPage* page) {
   page->severity = SeverityOf(stall);
   if (analysis::DevicesLimit(statements)) {
     page->verdict = fmt::format(
-        "{} computes all the time. The trainer waited {} of each step for data, while it did.",
-        statements.accelerators->devices.size() == 1 ? "The GPU" : "Each GPU",
+        "{} busy all the time. Meanwhile the trainer's thread waited {} of each step for data.",
+        statements.accelerators->devices.size() == 1 ? "The GPU is" : "The GPUs are",
         FormatPercent(model.stall_ratio()));
     return;
   }

@@ -74,13 +74,25 @@ CASES = {
     "bz_pipe": (None, r"bzip2", None),
     "tf_shuffle_fill": (r"own thread, operator first_batch", r"epoch|tf\.data|first", r"one iterator for all epochs"),
     "tf_gzip_records": (r"TFRecord", r"tf\.data|one thread", None),
+    # On an NVIDIA device.
+    "cuda_async": (r"workers.*getitem", r"worker", r"num_workers 1 -> [2-5]"),
+    "cuda_bound": (r"the GPU", r"the trainer|GPU", None),
+    "cuda_item": (r"the trainer", r"the trainer", None),
+    "cuda_none": (r"own thread, operator getitem", r"one thread", r"num_workers 0 -> [2-5]"),
+    "cuda_jpeg": (r"workers.*getitem", r"worker", None),
+    "cuda_pageable": (r"the trainer", r"the trainer", None),
+    "cuda_pin": (r"pin_memory", r"pin", None),
+    "cuda_bert": (r"own thread, operator getitem", r"one thread", r"num_workers 0 -> [3-6]"),
+    "cuda_lightning": (r"workers.*getitem", r"worker", r"num_workers 1 -> [3-5]"),
+    "cuda_small": (r"the trainer", r"the trainer", None),
 }
 
 # Modules beside torch that a program imports.
 NEEDS = {"lightning_fit": "lightning", "accelerate_none": "accelerate", "hf_map": "datasets", "hf_stream": "datasets",
          "wds_tar": "webdataset", "tf_map": "tensorflow", "keras_fit": "tensorflow", "tf_sleep": "tensorflow", "keras_wait": "tensorflow",
          "ray_map": "ray.data", "ray_trainer": "ray.data", "jpeg_tf": "tensorflow",
-         "tf_shuffle_fill": "tensorflow", "tf_gzip_records": "tensorflow"}
+         "tf_shuffle_fill": "tensorflow", "tf_gzip_records": "tensorflow",
+         "cuda_jpeg": "torchvision", "cuda_bert": "transformers", "cuda_lightning": "lightning"}
 
 
 def rate_of(output):
@@ -112,10 +124,16 @@ class Abroad:
             return self.built("go", ["build", "-o", str(self.folder / name[:-3]), str(PROGRAMS / name)])
         if name.endswith(".cc"):
             return self.built("c++", ["-O2", "-pthread", "-o", str(self.folder / name[:-3]), str(PROGRAMS / name)])
+        if name.startswith("cuda_") and not self.has_device():
+            return f"{self.arguments.python} sees no CUDA device"
         module = NEEDS.get(name)
         if module and subprocess.run([self.arguments.python, "-c", "import " + module], capture_output=True).returncode:
             return f"{self.arguments.python} cannot import {module}"
         return ""
+
+    def has_device(self):
+        code = "import sys, torch; sys.exit(not torch.cuda.is_available())"
+        return subprocess.run([self.arguments.python, "-c", code], capture_output=True).returncode == 0
 
     @staticmethod
     def built(compiler, arguments):

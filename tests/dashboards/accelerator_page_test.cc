@@ -142,7 +142,7 @@ TEST(AcceleratorPage, RunsWithAccountsAreToldTheSame) {
   RunView run = Accounted(0.001);
   ASSERT_TRUE(ReportOf(run).decided);
   const std::string fix = LineOf(ReportOf(run), "fix");
-  AddDevice(&run, "gpu0", 0.2);
+  AddDevice(&run, "gpu0", 0.1);
   EXPECT_TRUE(ReportOf(run).decided);
   EXPECT_EQ(LineOf(ReportOf(run), "fix"), fix);
   EXPECT_THAT(LineOf(ReportOf(run), "gpu"), StartsWith("GPU 0 is idle "));

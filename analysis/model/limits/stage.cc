@@ -42,6 +42,8 @@ class Stage final : public LimitKind {
     if (stage.max_parallelism <= 0 || stage.parallelism < stage.max_parallelism) {
       return "No setting within the budget gains 3 % or more.";
     }
+    const KnownLoader* known = FindKnownLoader(model.run(), limit.name);
+    if (known != nullptr && known->cheaper != nullptr) return known->cheaper;
     return fmt::format("No setting helps: stage {} has as many threads as it may. Make {} cheaper.",
                        limit.name, culprit.empty() ? "it" : culprit);
   }

@@ -71,7 +71,7 @@ TEST(Contention, RunsAtOneLoadSayNothing) {
   const Contention prior = FitContention(run, 16);
   EXPECT_FALSE(prior.fitted());
   EXPECT_GT(prior.each, 0);
-  EXPECT_LT(prior.CostAt(16), 1.05);
+  EXPECT_NEAR(prior.CostAt(16), 1.45, 0.01) << "0.03 for each of the other cores";
   run.loads.clear();
   EXPECT_EQ(FitContention(run, 16).each, prior.each);
 }

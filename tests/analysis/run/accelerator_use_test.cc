@@ -209,6 +209,16 @@ TEST(AcceleratorUse, ADeviceIsHeldAgainstItsOwnRank) {
   EXPECT_NEAR(seen->mean.wait_ratio, 0.35, 1e-9);
 }
 
+// What is told in the first second may be of the time before, in which nothing ran yet.
+TEST(AcceleratorUse, TheFirstSamplePeriodIsLeftOut) {
+  RunView run = Lasting(7);
+  AddDevice(&run, "gpu0", 0.54, 0);
+  run.accelerator_use[0].use_ratio = 0;
+  const auto seen = LookAtAccelerators(run, Waiting(7, 0.9));
+  ASSERT_TRUE(seen);
+  EXPECT_NEAR(seen->mean.busy_ratio(), 0.54, 1e-6);
+}
+
 TEST(AcceleratorUse, NothingIsSaidOfTooLittle) {
   RunView run = Lasting(20);
   EXPECT_FALSE(LookAtAccelerators(run, Waiting(20, 0.5))) << "no device";
@@ -216,6 +226,7 @@ TEST(AcceleratorUse, NothingIsSaidOfTooLittle) {
   EXPECT_FALSE(LookAtAccelerators(run, {})) << "no waits";
   EXPECT_FALSE(LookAtAccelerators(run, Waiting(1, 0.5))) << "shorter than a stretch";
   EXPECT_FALSE(LookAtAccelerators(run, Waiting(20, 0.5, 10))) << "two steps tell no wait";
+  run.accelerator_use.erase(run.accelerator_use.begin());
   run.accelerator_use.resize(1);
   EXPECT_TRUE(LookAtAccelerators(run, Waiting(20, 0.5))) << "half a stretch";
   run.accelerator_use[0].start_ns = 40 * kOneSecond;
