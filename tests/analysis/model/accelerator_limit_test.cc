@@ -12,8 +12,8 @@
 namespace headrace::analysis {
 namespace {
 
-// Each worker makes a batch in 14 ms; the trainer's thread takes 1 ms for it, and the device is busy
-// for `busy` of the time.
+// Each worker makes a batch in 14 ms; the trainer's thread takes 1 ms for it, and the device is
+// busy for `busy` of the time.
 RunView RecordQueueing(double busy, bool known_user = true, int workers = 1) {
   Received costs;
   costs.workers = workers;
