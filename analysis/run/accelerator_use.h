@@ -46,7 +46,8 @@ enum class DeviceStory : uint8_t {
   kHostWork,    // the trainer hardly waits for data, but the device idles
   kLimits       // it is what limits the run, whatever the trainer's thread waits for
 };
-const char* DeviceStoryName(DeviceStory story);  // "plain", "unused", "busy anyway", "host work", "limits"
+const char* DeviceStoryName(
+    DeviceStory story);  // "plain", "unused", "busy anyway", "host work", "limits"
 
 struct Accelerators {
   std::vector<DeviceUse> devices;  // those that the run uses; all where that is not known

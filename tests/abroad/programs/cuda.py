@@ -41,7 +41,7 @@ class Meter:
 
     def __init__(self, seconds):
         self.seconds = seconds
-        self.first = self.begin = None
+        self.first = self.begin = self.end = None
         self.count = 0
 
     def tick(self):
@@ -55,8 +55,12 @@ class Meter:
                 self.begin = time.perf_counter()
             return False
         self.count += 1
-        return now - self.begin > self.seconds
+        if now - self.begin <= self.seconds:
+            return False
+        if self.end is None:
+            torch.cuda.synchronize()
+            self.end = time.perf_counter()
+        return True
 
     def show(self):
-        torch.cuda.synchronize()
-        print("rate %.3f batches/s" % (self.count / (time.perf_counter() - self.begin)), flush=True)
+        print("rate %.3f batches/s" % (self.count / (self.end - self.begin)), flush=True)
