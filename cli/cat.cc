@@ -71,9 +71,10 @@ void RefuseFolder(const std::string& place) {
   std::error_code error;
   if (!std::filesystem::is_directory(place, error)) return;
   std::string first;
-  for (const auto& entry : std::filesystem::directory_iterator(place, error)) {
-    const std::string path = entry.path().string();
-    if (entry.path().extension() == ".dwrf" && (first.empty() || path < first)) first = path;
+  for (std::filesystem::directory_iterator at(place, error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string path = at->path().string();
+    if (at->path().extension() == ".dwrf" && (first.empty() || path < first)) first = path;
   }
   throw Error(
       ExitCode::kBadData, "is a folder", Printable(place),

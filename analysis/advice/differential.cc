@@ -124,7 +124,7 @@ bool IsStorage(const PipelineModel& model, const Limit& limit) {
 }
 
 bool Contradicts(const PipelineModel& model, const Differential& found, const Limit& limit) {
-  const bool consumer = limit.Is(kConsumerLimit);
+  const bool consumer = limit.Is(kConsumerLimit) || limit.Is(kAcceleratorLimit);
   switch (*found.opinion) {
     case InputOpinion::kConsumer:
       return !consumer;

@@ -74,7 +74,8 @@ std::vector<size_t> Evidence::WithParts(size_t op) const {
 }
 
 bool Evidence::model_bound() const {
-  return bottleneck().verdict == Verdict::kConsumer && stall() < kSmallStall;
+  if (bottleneck().verdict != Verdict::kConsumer) return false;
+  return stall() < kSmallStall || bottleneck().findings[0].limit.Is(kAcceleratorLimit);
 }
 
 Outcome Evidence::Predict(const Variant& change) const {
@@ -92,7 +93,9 @@ Outcome Evidence::Predict(const Variant& change) const {
   const double least = LeastBound(limits);
   double most = std::numeric_limits<double>::infinity();
   for (const Limit& limit : limits) {
-    if (limit.Is(kConsumerLimit)) most = std::max(now, limit.bound);
+    if (limit.Is(kConsumerLimit) || limit.Is(kAcceleratorLimit)) {
+      most = std::min(most, std::max(now, limit.bound));
+    }
   }
   const auto capped = [&](double gain, double bound) { return std::min(bound / now - 1, gain); };
   outcome.gain = capped(outcome.gain, std::max(now, least));

@@ -37,10 +37,10 @@ void Doubt(const SlowRank& slow, Bottleneck* bottleneck) {
 // Steps may be started ahead of a busy device, so that the trainer's thread waits for data although
 // more of it would not help. Where it is not known who uses the device, it may be busy for others.
 void Doubt(const Accelerators& accelerators, Bottleneck* bottleneck) {
-  if (!accelerators.Contradict() || bottleneck->verdict == Verdict::kUndecided) return;
   Finding& first = bottleneck->findings[0];
+  if (bottleneck->verdict == Verdict::kUndecided) return;
   const bool of_others = first.limit.Is(kAcceleratorLimit) && !accelerators.MostGain();
-  if (first.limit.kind->AtConsumer() && !of_others) return;
+  if (!of_others && (!accelerators.Contradict() || first.limit.kind->AtConsumer())) return;
   first.probability = std::min(first.probability, kDeviceDisagrees);
   if (first.probability >= kSureOfRow) return;
   bottleneck->verdict = Verdict::kUndecided;

@@ -50,10 +50,16 @@ std::optional<Limit> Witness(const PipelineModel& model) {
   return LimitOfStage(model, *best);
 }
 
+// Whether the limit is the trainer's devices, and they are busy all the time. Then what its thread
+// waits for says nothing.
+bool DevicesAreBusy(const PipelineModel& model, const Limit& limit) {
+  return limit.Is(kAcceleratorLimit) && model.demands().rate >= kAcceleratorBusy * limit.bound;
+}
+
 // Whether the waits' opinion is consistent with the row found: a shared row shows as the stage that
 // uses it most, or as busy stages everywhere.
 bool Agrees(const PipelineModel& model, const Limit& found, const Limit& witness) {
-  if (found.Is(kAcceleratorLimit)) return true;
+  if (DevicesAreBusy(model, found)) return true;
   if (found.Is(kConsumerLimit) || witness.Is(kConsumerLimit)) return found.kind == witness.kind;
   return found.kind->ShowsAt(model, found, witness.index);
 }
@@ -151,11 +157,12 @@ std::string LossOf(const PipelineModel& model, double least) {
   }
   std::string queues = shortest == 0 ? std::string("no queue was recorded")
                        : shortest == longest
-                           ? fmt::format("queues hold {}", shortest)
-                           : fmt::format("queues hold {} to {}", shortest, longest);
+                           ? fmt::format("the queues hold {} batches", shortest)
+                           : fmt::format("the queues hold {} to {} batches", shortest, longest);
   return fmt::format(
-      "the rate is {:.0f} % below the smallest bound: costs vary by up to {:.0f} % "
-      "and {}",
+      "the rate is {:.0f} % below the smallest bound, as a batch's cost varies by up to {:.0f} % "
+      "and "
+      "{}",
       100 * (1 - 1 / ratio), 100 * cv, queues);
 }
 
@@ -189,7 +196,7 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, double 
     Undecided(bottleneck,
               "more was observed than the smallest bound allows, so costs and rate are not of the "
               "same pipeline: record one pipeline at a time");
-  } else if (simulated && *simulated > kTimeIsLost * rate) {
+  } else if (simulated && *simulated > kTimeIsLost * rate && !DevicesAreBusy(model, first)) {
     Undecided(
         bottleneck,
         fmt::format("time is lost where nothing was recorded: by what its operators cost, the "
@@ -222,8 +229,13 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, double 
     bottleneck->verdict = Verdict::kBalanced;
     std::rotate(findings.begin() + 1, findings.begin() + static_cast<long>(smaller),
                 findings.begin() + static_cast<long>(smaller) + 1);
+  } else if (DevicesAreBusy(model, first)) {
+    bottleneck->verdict = Verdict::kConsumer;
   } else if (first.Is(kAcceleratorLimit)) {
-    bottleneck->verdict = Verdict::kConsumer;  // whatever its thread waits for meanwhile
+    Undecided(
+        bottleneck,
+        "the trainer's devices have the smallest bound, but are not busy all the time: time is "
+        "lost where nothing was recorded; add operators to what the trainer waits for");
   } else if (first.Is(kConsumerLimit)) {
     bottleneck->verdict =
         model.stall_ratio() < kSmallStall ? Verdict::kConsumer : Verdict::kBalanced;

@@ -44,7 +44,7 @@ Contention FitContention(const RunView& run, double host_cores) {
   const double others = std::max(1.0, host_cores - 1);
   contention.each = kContentionPrior;
   contention.deviation = kContentionPriorDeviation;
-  contention.most = 1 + others;
+  contention.most = std::min(1 + others, kContentionSeen);
   const LoadRow* own = nullptr;
   for (const LoadRow& load : run.loads) {
     if (load.own) own = &load;

@@ -121,6 +121,7 @@ Predictor::Predictor(const PipelineModel& model)
   for (const Limit& limit : bounds) {
     const std::optional<size_t> resource = limit.kind->ResourceOf(limit);
     const bool counted = resource && model.resources()[*resource].counted_s;
+    if (limit.Is(kAcceleratorLimit)) continue;  // explains no rate that is far below it
     if (simulated_now_ && (counted || !limit.kind->simulated())) {
       simulated_now_ = std::min(*simulated_now_, limit.bound);
     }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 
+#include "analysis/run/known_loaders.h"
 #include "base/error.h"
 #include "base/registry.h"
 
@@ -78,6 +79,15 @@ std::string Hint(const std::string& name, const std::vector<std::string>& names)
   std::vector<std::string> shown;
   for (const std::string& known : names) shown.push_back(Printable(known));
   return fmt::format("there are: {}", fmt::join(shown, ", "));
+}
+
+// The stage whose threads that setting of a known loader is about: "num_workers".
+std::optional<size_t> StageOfLoader(const PipelineModel& model, const std::string& setting) {
+  for (size_t s = 0; s < model.stages().size(); ++s) {
+    const KnownLoader* known = FindKnownLoader(model.run(), model.stages()[s].name);
+    if (known != nullptr && setting == known->setting && !setting.empty()) return s;
+  }
+  return std::nullopt;
 }
 
 size_t StageNamed(const PipelineModel& model, const std::string& name) {
@@ -198,6 +208,8 @@ void ApplyWord(const PipelineModel& model, const std::string& word, Variant* wha
     Scale scale = PartNamed(model, name);
     scale.factor = Factor(key, value);
     if (scale.factor != 1) what->scales.push_back(scale);
+  } else if (const std::optional<size_t> stage = StageOfLoader(model, key)) {
+    what->settings.parallelism[*stage] = Whole(key, value, 1);
   } else {
     Refuse(fmt::format("'{}' is not a setting", Printable(word)),
            "try STAGE.parallelism=4, STAGE.queue=16, cores=8 or NAME.cost=0.5");

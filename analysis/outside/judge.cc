@@ -99,7 +99,11 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
       least_wait = score;
     }
   }
-  if (!next) next = producers.front();
+  if (!next) {  // none ends many: the one that ends most of its waits
+    next = *std::max_element(producers.begin(), producers.end(), [&](size_t a, size_t b) {
+      return Waited(0, a, totals) < Waited(0, b, totals);
+    });
+  }
   // Walk away from the consumer while the unit mostly waits for others further out.
   std::set<size_t> walked = {0, *next};
   size_t at = *next;

@@ -107,7 +107,8 @@ class Description {
                     FormatRate(1 / stage_s, "batches"), FormatRate(plan_.rate, "batches"));
     if (now == 0) return "the trainer's thread loads and computes in turn; " + each;
     if (model_.cores_contended() && model_.others_are_peers()) {
-      return each + "; other programs use the cores, too, and each thread takes a share of its own";
+      return each +
+             "; other programs use the cores, too, and each thread gets its own share of them";
     }
     if (planned <= std::ceil(stage_s * plan_.rate * (1 + kHeadroom))) return each;
     return fmt::format("{}, and costs vary by {:.0f} %", each, 100 * model_.stages()[s].cv);

@@ -9,6 +9,7 @@
 #include "analysis/model/limits/limit.h"
 #include "analysis/model/queue_loss.h"
 #include "analysis/program/search.h"
+#include "analysis/run/known_loaders.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
@@ -112,10 +113,21 @@ class Builder {
     return list;
   }
 
-  int MostThreads(const StageModel& stage) const {
+  // Of another program's loader: as many as the cores let work. PyTorch warns of more.
+  int MostWorkers(size_t s, int most) const {
+    const StageModel& stage = model_.stages()[s];
+    if (FindKnownLoader(model_.run(), stage.name) == nullptr) return most;
+    const double computes = demands_.stage_cpu_s[s] / std::max(demands_.stage_s[s], 1e-12);
+    const double room = model_.cores_budget() / std::max(computes, 1e-3);
+    return std::max(stage.parallelism, static_cast<int>(std::lround(std::min(room, 1e6))));
+  }
+
+  int MostThreads(size_t s) const {
+    const StageModel& stage = model_.stages()[s];
     const int cap = std::max(8, static_cast<int>(std::min(4 * base_.cores, 1e6)));
     int most = budget_.max_threads > 0 ? budget_.max_threads : std::max(cap, stage.parallelism);
     if (stage.max_parallelism > 0) most = std::min(most, stage.max_parallelism);
+    if (budget_.max_threads <= 0) most = std::min(most, MostWorkers(s, most));
     return std::max(1, most);
   }
 
@@ -146,7 +158,7 @@ class Builder {
     problem_.other_cpu_s = demands_.cpu_s;
     for (size_t s = 0; s < model_.stages().size(); ++s) {
       const StageModel& stage = model_.stages()[s];
-      most_.push_back(MostThreads(stage));
+      most_.push_back(MostThreads(s));
       HostStage host;
       host.name = stage.name;
       host.service_s = std::max(0.0, demands_.stage_s[s]);

@@ -233,7 +233,7 @@ const char* DeviceStoryName(DeviceStory story) {
 }
 
 Real Accelerators::MostGain() const {
-  if (story == DeviceStory::kUnused) return std::nullopt;
+  if (story == DeviceStory::kUnused || devices.size() > 1) return std::nullopt;
   for (const DeviceUse& use : devices) {
     if (use.pids.empty() || use.shared) return std::nullopt;
   }

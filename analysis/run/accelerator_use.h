@@ -56,7 +56,8 @@ struct Accelerators {
   double stretch_s = 0;  // length of the stretches
 
   // The rate times this is the most that faster loading gives, as the devices are busy already.
-  // Empty: other programs' work on them may be part of that, or nothing runs on them.
+  // Empty: other programs' work on them may be part of that, or their waits for each other, or
+  // nothing runs on them.
   Real MostGain() const;
   // Whether they are too busy for the trainer's waits to be what limits it.
   bool Contradict() const { return story == DeviceStory::kBusyAnyway && !mean.shared; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "analysis/run/ranks.h"
 #include "analysis/run/window_rates.h"
 #include "analysis/statistics/statistics.h"
 #include "analysis/thresholds.h"
@@ -10,11 +11,11 @@
 namespace headrace::analysis {
 namespace {
 
-double NanosecondsOf(const StepCounters& steps) {
-  return static_cast<double>(steps.wait_ns) + static_cast<double>(steps.compute_ns);
-}
+// What a trainer does once is computing; where it waits, the loading is slow.
+double NanosecondsOf(const StepCounters& steps) { return static_cast<double>(steps.compute_ns); }
 
-// The longest that one of a window's steps can have taken, if the others took as long as usual.
+// The longest that it can have computed in one of a window's steps, if it took as long as usual in
+// the others.
 double LongestStep(const StepCounters& steps, double usual_ns) {
   const auto others = static_cast<double>(steps.steps_count - 1);
   return NanosecondsOf(steps) - others * usual_ns;
@@ -40,17 +41,18 @@ size_t EndOfFirstSteps(const RunView& run, size_t first, size_t last) {
   const double least_ns = kFirstStepLonger * std::max(usual_ns, Quantile(longest, 0.95));
   size_t end = first;
   double slow_steps = 0, usual_steps = 0;  // usual ones: since the last slow one
-  for (size_t w = first; w < later.front() && usual_steps < kFirstStepsApart; ++w) {
+  for (size_t w = first; w < later.front() && usual_steps < kFirstStepsApart * RanksOf(run); ++w) {
     const StepCounters& steps = windows[w].steps;
     if (steps.steps_count <= 0) continue;
     const auto count = static_cast<double>(steps.steps_count);
     usual_steps += count;
-    if (count > kMostFirstSteps || LongestStep(steps, usual_ns) < least_ns) continue;
+    if (count > kMostFirstSteps * RanksOf(run) || LongestStep(steps, usual_ns) < least_ns) continue;
     slow_steps += usual_steps;
     end = w + 1;
     usual_steps = 0;
   }
-  return slow_steps <= kMostFirstSteps ? end : first;  // more are a slower part of the run
+  return slow_steps <= kMostFirstSteps * RanksOf(run) ? end
+                                                      : first;  // more are a slower part of the run
 }
 
 }  // namespace headrace::analysis

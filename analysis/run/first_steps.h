@@ -1,5 +1,6 @@
-// The first steps of a training program, where they take far longer than any later: it sets up its
-// device, loads or compiles kernels, tries algorithms. None of that is work for batches.
+// The first steps of a training program, where it computes far longer than in nearly all later
+// ones: it sets up its device, loads or compiles kernels, tries algorithms. None of that is work
+// for batches.
 #pragma once
 #include <cstddef>
 

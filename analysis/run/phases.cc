@@ -129,7 +129,9 @@ void FindSlower(Phases* found) {
     }
     const double share = all_ns > 0 ? Seconds(phase.time_ns) / Seconds(all_ns) : 0;
     if (share < kSlowerPart || rate(phase) >= kSlowerRate * steady) continue;
-    if (found->slower && found->slower->time_ns >= phase.time_ns) continue;
+    // What a job meets again is said before what a program does once.
+    const bool once = phase.kind == PhaseKind::kFirstSteps;
+    if (once && found->slower) continue;
     found->slower =
         SlowerPart{phase.kind, phase.time_ns, share, rate(phase), steady, phase.steps_count};
   }
@@ -185,11 +187,11 @@ std::string Words(const std::optional<SlowerPart>& slower) {
   if (!slower) return "";
   if (slower->kind == PhaseKind::kFirstSteps) {
     return fmt::format(
-        "the first {} {} {}, {} of the run, and {} left out: far longer than any later, as where a "
-        "program sets up its device or compiles",
+        "the first {} took {}, {} of the run, and {} left out. A program sets up its device then, "
+        "or "
+        "compiles",
         slower->steps_count == 1 ? std::string("step")
                                  : fmt::format("{} steps", slower->steps_count),
-        slower->steps_count == 1 ? "takes" : "take",
         FormatDuration(static_cast<double>(slower->time_ns)), FormatPercent(slower->time_ratio),
         slower->steps_count == 1 ? "is" : "are");
   }

@@ -48,8 +48,9 @@ void AddStall(const Statements& statements, FirstPage* page) {
   page->severity = SeverityOf(stall);
   if (analysis::DevicesLimit(statements)) {
     page->verdict = fmt::format(
-        "{} busy all the time. Meanwhile the trainer's thread waited {} of each step for data.",
-        statements.accelerators->devices.size() == 1 ? "The GPU is" : "The GPUs are",
+        "The GPU is busy {} of the time. Meanwhile the trainer's thread waited {} of each step for "
+        "data.",
+        FormatPercent(statements.accelerators->mean.busy_ratio()),
         FormatPercent(model.stall_ratio()));
     return;
   }
@@ -138,7 +139,7 @@ std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorR
   constexpr MainWait kWaits[] = {{"storage", "waits for storage", "waiting for storage"},
                                  {"network", "waits for the network", "waiting for the network"},
                                  {"lock", "waits for a lock", "waiting for a lock"},
-                                 {"sleep", "sleeps", "asleep by a timer"}};
+                                 {"sleep", "sleeps", "sleeping on a timer"}};
   if (op.busy_ns <= 0) return std::nullopt;
   for (MainWait wait : kWaits) {
     const auto waited = SumOf(run, "off_cpu_ns", [&](const analysis::MeasurementRow& row) {
@@ -187,8 +188,8 @@ std::string WhyLine(const RunView& run, const PipelineModel& model, const Bottle
   if (const std::string others = OthersText(model, bottleneck); !others.empty()) {
     text += "; " + others;
   }
-  text += fmt::format(". Measured: {}.", Rate(model.demands().rate));
-  if (!bottleneck.loss.empty()) text += " The rest is lost: " + bottleneck.loss + ".";
+  text += fmt::format(". Measured: {}{}{}.", Rate(model.demands().rate),
+                      bottleneck.loss.empty() ? "" : "; ", bottleneck.loss);
   if (first.limit.Is(analysis::kStageLimit) && first.culprit) {
     text += WaitSentence(run, run.operators[*first.culprit]);
   }

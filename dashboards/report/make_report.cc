@@ -68,7 +68,8 @@ void AddCost(const analysis::RunView& run, const std::vector<Section>& sections,
       text += lost->value() < 1 ? "; no events lost"
                                 : fmt::format("; {:.0f} events lost (section cost)", lost->value());
     }
-    if (SteppedDown(run)) text += "; it measured less once it took too much (section probes)";
+    if (SteppedDown(run))
+      text += "; some probes were stopped because they cost too much (section probes)";
     page->lines.push_back({"cost", text});
     return;
   }

@@ -79,7 +79,7 @@ std::string WhereTimeGoes(const Outside& seen, size_t u) {
                                                        {shares.runnable, "ready but without a CPU"},
                                                        {shares.storage, "blocked on storage"},
                                                        {shares.network, "blocked on the network"},
-                                                       {shares.sleep, "asleep by a timer"},
+                                                       {shares.sleep, "sleeping on a timer"},
                                                        {shares.stopped, "stopped"}};
   if (consumer && !HasProducers(seen)) {
     const double waits = shares.lock + shares.wait_consumer + shares.wait_input + shares.other;
@@ -405,9 +405,10 @@ std::string LimitLine(const Outside& seen) {
   // A timer may stand for anything: a poll, a pause, a device.
   const double sleeps = seen.units[0].shares.sleep;
   const auto named = [&](const analysis::OutsideFinding& finding) {
-    const std::string timer = finding.limit == OutsideLimit::kConsumer && sleeps > kMostly
-                                  ? fmt::format(", asleep by a timer {} of the time", Share(sleeps))
-                                  : "";
+    const std::string timer =
+        finding.limit == OutsideLimit::kConsumer && sleeps > kMostly
+            ? fmt::format(", sleeping on a timer {} of the time", Share(sleeps))
+            : "";
     return fmt::format("{}{} (probability {})", LimitWord(seen, finding.limit), timer,
                        ProbabilityText(finding.probability));
   };

@@ -104,15 +104,21 @@ if __name__ == "__main__":
         self.assertGreater(answer["operators"]["pin_memory/receive"]["in_bytes"], 0)
         self.assertGreaterEqual(answer["operators"]["pin_memory/unpickle"]["completions"], 18)
 
-    def test_as_many_workers_as_loaders_had_at_a_time(self):
-        answer = self.measured("""
+    def test_the_workers_are_those_of_the_loaders_in_use(self):
+        for together, expected in ((False, 3), (True, 4)):
+            answer = self.measured("""
 if __name__ == "__main__":
-    for epoch in range(2):
-        for workers in (3, 1):
-            for batch in headrace.wrap(torch_like.DataLoader(Items(8), batch_size=4, num_workers=workers)): pass
+    headrace._batches._PERIOD_NS = 50_000_000
+    loaders = [headrace.wrap(torch_like.DataLoader(Items(400), batch_size=4, num_workers=n, persistent_workers=True)) for n in (1, 3)]
+    if %s:
+        for pair in zip(*loaders): time.sleep(0.005)
+    else:
+        for loader in loaders:  # the first one's workers stay
+            for batch in loader: time.sleep(0.005)
     show(stages=segments.mine().parallelism)
-""")
-        self.assertEqual(answer["stages"]["workers"], 3)
+    for loader in loaders: loader._iterator.shutdown()
+""" % together)
+            self.assertEqual(answer["stages"]["workers"], expected)
 
     def test_waits_for_the_batch_that_is_due(self):
         answer = self.measured("""

@@ -128,11 +128,11 @@ Emitted FromWorkers(const RunView& run, const PipelineModel& model, const StageM
                 fmt::format("{} batches ahead in all: their cost varies by {} from one to the next",
                             factor * to, FormatPercent(stage.cv))));
   } else {
-    e.settings.push_back(
-        Setting("prefetch_factor", std::to_string(factor), std::to_string(ahead),
-                fmt::format("{} batches ahead in all are enough for a cost that varies by {} from "
-                            "one to the next",
-                            factor * to, FormatPercent(stage.cv))));
+    e.settings.push_back(Setting(
+        "prefetch_factor", std::to_string(factor), std::to_string(ahead),
+        fmt::format("unchanged: {} batches ahead in all are enough for a cost that varies by "
+                    "{} from one to the next",
+                    factor * to, FormatPercent(stage.cv))));
   }
   AddCommon(run, workers, now, &e);
   const double kept = model.ordered() ? model.OrderShare(s, settings) : 1;

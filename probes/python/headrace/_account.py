@@ -6,7 +6,6 @@ where it is used next: the library's calls by handle return 1 until that is done
 import os
 import sys
 import threading
-import weakref
 
 from headrace import _library
 from headrace._library import NONE, active, function
@@ -27,7 +26,7 @@ is_consumer = function("hrx_is_consumer")
 # Stages that wrap() makes: worker processes, the thread that copies their batches into pinned memory, the thread that
 # takes batches, its part that makes them itself, and the part that takes them from workers.
 WORKERS, PINNER, TRAINER, LOADER, RECEIVER = "workers", "pin_memory", "trainer", "loader", "receiver"
-_ONE_THREAD = (PINNER, RECEIVER)
+_SEQUENTIAL = (PINNER, RECEIVER)
 _MAX_STAGES = 64
 
 
@@ -47,7 +46,7 @@ class Process:
     program = None
     default_stage = None  # of all its threads, in a worker process
     has_loader = False  # one feeds it, so that what else it takes is none of its batches
-    workers = 0  # of loaders, the most at a time
+    workers = 0  # of the loaders that batches are taken from
     stages = {}  # name -> id
     group_sizes = {}  # default stage -> threads seen at once
     lock = threading.RLock()
@@ -172,19 +171,11 @@ def _default_stage():
     return stage
 
 
-_loading = weakref.WeakSet()  # iterators of DataLoaders with workers
-
-
-def declare_workers(iterator):
-    """The iterator's workers belong to the stage of workers: as many as loaders had at a time. Their processes say
-    nothing of it, because they come when they have started, and go before the program ends."""
-    try:
-        _loading.add(iterator)
-        count = sum(each._num_workers for each in _loading if not getattr(each, "_shutdown", False))
-    except (AttributeError, TypeError):  # made differently in this version
-        return
+def declare_workers(count):
+    """That many worker processes make batches for this one now. It is said here, not by them: they register late and
+    end before the program does."""
     with Process.lock:
-        if count > Process.workers:
+        if count > 0 and count != Process.workers:
             Process.workers = count
             set_stage_parallelism(stage_id(WORKERS, 0), count)
 
@@ -210,7 +201,7 @@ def become_consumer(*source_stages):
         return False
     with Process.lock:
         for name in source_stages:  # in pipeline order; 0 threads until somebody says otherwise
-            stage_id(name, 1 if name == PINNER else 0, 1 if name in _ONE_THREAD else 0)
+            stage_id(name, 1 if name == PINNER else 0, 1 if name in _SEQUENTIAL else 0)
         trainer = stage_id(TRAINER, 1, 1)
         # Its busy time is the consumer's computing, its wait the consumer's wait for a batch.
         step_operator = register_operator(b"step", b"consumer", trainer)

@@ -1,5 +1,6 @@
 """The consumer's side of wrap(): an iterator that accounts for the wait for each batch, batches, rows and steps, and
 for the queue that its batches come from."""
+import threading
 import time
 
 from headrace import _account, _pin, _receive
@@ -14,6 +15,7 @@ _queue_sampled = function("hrx_queue_sampled")
 _consumer_waited = function("hrx_consumer_waited")
 
 _LOOK_EVERY_NS = 2_000_000
+_PERIOD_NS = 1_000_000_000
 _NO_STAGE = 0x7FFFFFFF  # of a call without argtypes
 
 
@@ -96,7 +98,6 @@ class Batches:
         if self._makes_itself:
             self._source = min(_account.register_operator(b"fetch", b"fetch", self._stage), _NO_STAGE)
         if self._queue:
-            _account.declare_workers(self._inner)
             self._queue.register()
         self._served = 0
         return True
@@ -183,14 +184,36 @@ def batches_of(inner, **options):
 
 # ---- What waits for the consumer ----
 
+class _Taken:
+    """The loaders that batches were taken from, by period: those of the two last whole periods are in use."""
+
+    lock = threading.Lock()
+    now, before, earlier, end_ns = {}, {}, {}, 0
+
+    @classmethod
+    def workers(cls, key, workers, now_ns):
+        """How many workers are in use, where a period ends; else 0."""
+        with cls.lock:
+            if cls.end_ns and now_ns < cls.end_ns:
+                cls.now[key] = workers
+                return 0
+            cls.earlier, cls.before, cls.now = cls.before, cls.now, {key: workers}
+            cls.end_ns = now_ns + _PERIOD_NS
+            both = [count for used, count in cls.before.items() if used in cls.earlier]
+            return sum(both or cls.before.values()) or workers
+
+
 class ReadyBatches:
     """The batches that workers have made and the consumer has not taken yet: looked at when it asks and when it got
     one. The iterator's attributes are read with care: they are torch's own."""
 
+    workers = 0  # processes of a loader
+
     def __init__(self, iterator, received):
         self.iterator, self.received, self.pinned = iterator, received, _receive.pins(iterator)
         self.numbers, self.taken, self.next_ns = [], -1, 0
-        self.capacity = iterator._prefetch_factor * iterator._num_workers
+        self.workers = iterator._num_workers
+        self.capacity = iterator._prefetch_factor * self.workers  # of all queues together
         self.occupancies()
 
     def occupancies(self):
@@ -210,6 +233,8 @@ class ReadyBatches:
             ends = [(b"batches", ends[0][1], pinner), (b"pinned", pinner, taker)]
         self.numbers = [_account.register_queue(*end, self.capacity) for end in ends]
         self.taken, self.next_ns = -1, 0
+        if not Process.workers:
+            _account.declare_workers(self.workers)
 
     def look(self, taken, last=False):
         """`taken`: batches taken since the last call. Looks now and then: a look costs microseconds."""
@@ -221,6 +246,8 @@ class ReadyBatches:
         if now_ns < self.next_ns and not last:
             return
         self.next_ns = now_ns + _LOOK_EVERY_NS
+        if self.workers:
+            _account.declare_workers(_Taken.workers(id(self), self.workers, now_ns))
         try:
             for number, occupancy in zip(self.numbers, self.occupancies()):
                 _queue_sampled(number, occupancy, self.taken)
@@ -232,8 +259,11 @@ class ReadyBatches:
 class NoQueue:
     """Workers whose queue cannot be seen."""
 
+    def __init__(self, workers):
+        self.workers = workers
+
     def register(self):
-        pass
+        _account.declare_workers(self.workers)
 
     def look(self, taken, last=False):
         pass

@@ -278,7 +278,7 @@ def iterate(loader, make, rows=None):
             try:
                 queue = ReadyBatches(inner, receiving is not None)
             except Exception:  # made differently in this version: its queue is not seen
-                queue = NoQueue()
+                queue = NoQueue(loader.num_workers)
     if isinstance(inner, Batches):
         return inner
     batched = getattr(loader, "batch_sampler", None) is not None or loader.batch_size is not None

@@ -197,9 +197,9 @@ def _seen(inner):
     for name in ("_try_get_data", "_shutdown_workers", "_shutdown", "_task_info", "_data_queue"):
         getattr(inner, name)
     pinned = pins(inner)
+    receive, unpickle = inner._worker_result_queue._recv_bytes, _unpickling()
     if pinned:
         _pin.see(inner._worker_result_queue, _RECEIVE)
-    receive, unpickle = inner._worker_result_queue._recv_bytes, _unpickling()
 
     def recv_bytes(*arguments):
         if pinned and not thread.given:  # the first batch, which that thread already waited for

@@ -59,6 +59,27 @@ TEST(AcceleratorLimit, IsNotSureWhereOthersMayUseTheDevice) {
   EXPECT_FALSE(DevicesLimit(statements));
 }
 
+// Where time is lost that nobody recorded, a device that is half idle has the smallest bound. It is
+// no reason for the rate.
+TEST(AcceleratorLimit, ADeviceThatIdlesIsNoVerdict) {
+  RunView run = RecordQueueing(0.6, true, 8);
+  const Statements statements = MakeStatements(run);
+  ASSERT_TRUE(statements.bottleneck);
+  EXPECT_EQ(statements.bottleneck->verdict, Verdict::kUndecided);
+  EXPECT_FALSE(DevicesLimit(statements));
+}
+
+TEST(AcceleratorLimit, SeveralDevicesMayWaitForEachOther) {
+  RunView run = RecordQueueing(0.98, true, 3);
+  AddDevice(&run, "gpu1", 0.98);
+  AddUser(&run, "gpu1", 100);
+  const Statements statements = MakeStatements(run);
+  ASSERT_TRUE(statements.bottleneck);
+  for (const Finding& finding : statements.bottleneck->findings) {
+    EXPECT_FALSE(finding.limit.Is(kAcceleratorLimit));
+  }
+}
+
 TEST(AcceleratorLimit, IsNoneWhereTheDeviceHardlyRuns) {
   for (const double busy : {0.0, 0.005}) {
     const Statements statements = MakeStatements(RecordQueueing(busy));

@@ -99,6 +99,13 @@ TEST(Phases, TheFirstStepsOfATrainerAreLeftOut) {
   }
 }
 
+// Waiting is loading: a slow first batch is none of the trainer's doing.
+TEST(Phases, SlowLoadingAtTheBeginningIsNoFirstStep) {
+  RunView run = Starting({6, 3});
+  for (WindowRow& window : run.windows) std::swap(window.steps.wait_ns, window.steps.compute_ns);
+  EXPECT_EQ(TimeIn(FindPhases(run), PhaseKind::kFirstSteps), 0);
+}
+
 TEST(Phases, UsualStepsAreNoFirstSteps) {
   EXPECT_EQ(TimeIn(FindPhases(Starting({})), PhaseKind::kFirstSteps), 0);
   // Long steps that come again and again, as one batch in ten that takes longer, are the
