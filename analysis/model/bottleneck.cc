@@ -160,9 +160,8 @@ std::string LossOf(const PipelineModel& model, double least) {
                            ? fmt::format("the queues hold {} batches", shortest)
                            : fmt::format("the queues hold {} to {} batches", shortest, longest);
   return fmt::format(
-      "the rate is {:.0f} % below the smallest bound, as a batch's cost varies by up to {:.0f} % "
-      "and "
-      "{}",
+      "the rate is {:.0f} % below the smallest bound, as a batch's cost varies by up to "
+      "{:.0f} % and {}",
       100 * (1 - 1 / ratio), 100 * cv, queues);
 }
 

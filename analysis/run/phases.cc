@@ -187,9 +187,8 @@ std::string Words(const std::optional<SlowerPart>& slower) {
   if (!slower) return "";
   if (slower->kind == PhaseKind::kFirstSteps) {
     return fmt::format(
-        "the first {} took {}, {} of the run, and {} left out. A program sets up its device then, "
-        "or "
-        "compiles",
+        "the first {} took {}, {} of the run, and {} left out. A program sets up its "
+        "device then, or compiles",
         slower->steps_count == 1 ? std::string("step")
                                  : fmt::format("{} steps", slower->steps_count),
         FormatDuration(static_cast<double>(slower->time_ns)), FormatPercent(slower->time_ratio),

@@ -28,7 +28,7 @@ std::pair<size_t, size_t> SteadyRange(const std::vector<double>& rates);
 
 enum class PhaseKind : uint8_t {
   kStart,       // until the first step
-  kFirstSteps,  // steps at the beginning that took far longer than any later (first_steps.h)
+  kFirstSteps,  // at the beginning the trainer computed far longer than later (first_steps.h)
   kFill,        // until rate and queue fill are as they are later
   kCold,        // the first pass over a table that was not in the page cache yet
   kSlow,        // a slower beginning that made more batches than queues hold, so it is not kFill

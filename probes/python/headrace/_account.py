@@ -174,10 +174,11 @@ def _default_stage():
 def declare_workers(count):
     """That many worker processes make batches for this one now. It is said here, not by them: they register late and
     end before the program does."""
+    if not count or count == Process.workers:
+        return
     with Process.lock:
-        if count > 0 and count != Process.workers:
-            Process.workers = count
-            set_stage_parallelism(stage_id(WORKERS, 0), count)
+        Process.workers = count
+        set_stage_parallelism(stage_id(WORKERS, 0), count)
 
 
 def join_stage():

@@ -2,6 +2,7 @@
 for the queue that its batches come from."""
 import threading
 import time
+import weakref
 
 from headrace import _account, _pin, _receive
 from headrace._account import LOADER, TRAINER, WORKERS, Process, thread
@@ -184,23 +185,25 @@ def batches_of(inner, **options):
 
 # ---- What waits for the consumer ----
 
-class _Taken:
-    """The loaders that batches were taken from, by period: those of the two last whole periods are in use."""
+class _InUse:
+    """The loaders' iterators that batches are taken from, by period. One that both last periods saw, and that has not
+    ended, is in use. So those of loaders taken in turn count together, and those of one epoch after the other do not."""
 
     lock = threading.Lock()
     now, before, earlier, end_ns = {}, {}, {}, 0
 
     @classmethod
-    def workers(cls, key, workers, now_ns):
-        """How many workers are in use, where a period ends; else 0."""
+    def workers(cls, iterator, now_ns):
+        """How many workers they have, where a period ends; else 0."""
         with cls.lock:
-            if cls.end_ns and now_ns < cls.end_ns:
-                cls.now[key] = workers
+            if now_ns < cls.end_ns:
+                cls.now[id(iterator)] = weakref.ref(iterator)
                 return 0
-            cls.earlier, cls.before, cls.now = cls.before, cls.now, {key: workers}
+            cls.earlier, cls.before, cls.now = cls.before, cls.now, {id(iterator): weakref.ref(iterator)}
             cls.end_ns = now_ns + _PERIOD_NS
-            both = [count for used, count in cls.before.items() if used in cls.earlier]
-            return sum(both or cls.before.values()) or workers
+            found = [one() for key, one in cls.before.items() if key in cls.earlier]
+            used = [one for one in found if one is not None and not getattr(one, "_shutdown", False)]
+            return sum(one._num_workers for one in used or [iterator])
 
 
 class ReadyBatches:
@@ -246,9 +249,9 @@ class ReadyBatches:
         if now_ns < self.next_ns and not last:
             return
         self.next_ns = now_ns + _LOOK_EVERY_NS
-        if self.workers:
-            _account.declare_workers(_Taken.workers(id(self), self.workers, now_ns))
         try:
+            if self.workers:
+                _account.declare_workers(_InUse.workers(self.iterator, now_ns))
             for number, occupancy in zip(self.numbers, self.occupancies()):
                 _queue_sampled(number, occupancy, self.taken)
             self.taken = 0
