@@ -408,7 +408,7 @@ void MakeFromModel(const RunView& run, const Statements& statements, FirstPage* 
 }  // namespace
 
 bool HasTrainer(const PipelineModel& model) {
-  return model.demands().consumer_s * model.demands().rate >= 0.001;
+  return model.demands().consumer_s * model.demands().rate >= analysis::kComputesNothing;
 }
 
 std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) {

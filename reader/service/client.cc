@@ -125,6 +125,9 @@ std::optional<Message> Client::Handle(const Message& message) {
                             std::holds_alternative<Bye>(message) ||
                             std::holds_alternative<EpochsOver>(message);
   if (answer_ && is_of_a_term) {
+    // The last of a kind says all that those before it said.
+    std::erase_if(said_after_,
+                  [&](const Message& said) { return said.index() == message.index(); });
     said_after_.push_back(message);
     return std::nullopt;
   }

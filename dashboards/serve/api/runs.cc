@@ -1,6 +1,7 @@
 // The runs of the database, newest first, and what the database is.
 #include <nlohmann/json.hpp>
 
+#include "analysis/thresholds.h"
 #include "dashboards/pages/short_number.h"
 #include "dashboards/serve/site.h"
 #include "dashboards/sql_values.h"
@@ -11,7 +12,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kMostRunsListed = 500;
-constexpr double kLeastComputing = 0.001;  // of a step: HasTrainer of report/first_page.cc
 
 HttpResponse JsonResponse(const Json& json) {
   HttpResponse response;
@@ -27,7 +27,7 @@ Json RunJson(const std::vector<collectors::SqlValue>& row) {
   bool trains = true;  // as the first page has it: else there is nobody who could wait
   if (rows && wall && *wall > 0) rate = ShortNumber(*rows * 1e9 / *wall);
   if (wait && compute && *wait + *compute > 0) {
-    trains = *compute >= kLeastComputing * (*wait + *compute);
+    trains = *compute >= analysis::kComputesNothing * (*wait + *compute);
     if (trains) stall = ShortNumber(*wait / (*wait + *compute));
   }
   if (NumberOf(row[13])) comparison = IntegerOf(row[13]);

@@ -3,6 +3,9 @@ import argparse
 import time
 
 import torch
+from torch.utils.data import Dataset
+
+import harness
 
 
 def arguments():
@@ -12,6 +15,33 @@ def arguments():
     args = parser.parse_args()
     torch.set_num_threads(1)
     return args
+
+
+class Costly(Dataset):
+    """Items that cost so many seconds of CPU time each, and hold so many numbers."""
+
+    def __init__(self, seconds, numbers=1024):
+        self.seconds, self.numbers = seconds, numbers
+
+    def __len__(self):
+        return 1 << 20
+
+    def __getitem__(self, index):
+        harness.burn(self.seconds)
+        return torch.full((self.numbers,), float(index))
+
+
+class Same(Dataset):
+    """The same item again and again, which costs nothing to make."""
+
+    def __init__(self, item):
+        self.item = item
+
+    def __len__(self):
+        return 1 << 20
+
+    def __getitem__(self, index):
+        return self.item
 
 
 class Kernels:

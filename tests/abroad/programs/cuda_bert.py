@@ -1,7 +1,7 @@
 """Hugging Face's Trainer over texts that are tokenised as they are taken, without a worker; the fix is four."""
 import os
 import random
-import time
+import tempfile
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 import torch
@@ -44,7 +44,7 @@ if __name__ == "__main__":
     args = cuda.arguments()
     config = BertConfig(vocab_size=1500, hidden_size=512, num_hidden_layers=6, num_attention_heads=8, intermediate_size=2048)
     rate = Rate(args.seconds)
-    settings = TrainingArguments(output_dir="/tmp/headrace-bert-%d" % os.getpid(), per_device_train_batch_size=32, max_steps=1 << 20, bf16=True,
+    settings = TrainingArguments(output_dir=tempfile.mkdtemp(prefix="headrace-bert-"), per_device_train_batch_size=32, max_steps=1 << 20, bf16=True,
                                  dataloader_num_workers=4 if args.fix else 0, logging_strategy="no", save_strategy="no", report_to=[],
                                  disable_tqdm=True)
     Trainer(BertForSequenceClassification(config), settings, train_dataset=Texts(), callbacks=[rate]).train()

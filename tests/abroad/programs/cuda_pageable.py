@@ -1,26 +1,14 @@
 """Batches of 77 MB go to the device from pageable memory, by the trainer's thread; the fix pins them in another thread."""
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 import cuda
-
-
-class Images(Dataset):
-    def __init__(self):
-        self.image = torch.rand(3, 224, 224)
-
-    def __len__(self):
-        return 1 << 20
-
-    def __getitem__(self, index):
-        return self.image
-
 
 if __name__ == "__main__":
     args = cuda.arguments()
     work = cuda.Kernels(4)
     meter = cuda.Meter(args.seconds)
-    for batch in DataLoader(Images(), batch_size=128, num_workers=8, pin_memory=args.fix):
+    for batch in DataLoader(cuda.Same(torch.rand(3, 224, 224)), batch_size=128, num_workers=8, pin_memory=args.fix):
         batch = batch.to("cuda", non_blocking=args.fix)
         work.step()
         if meter.tick():
