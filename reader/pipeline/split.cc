@@ -65,6 +65,13 @@ Table OpenTable(const std::string& path, const SourceOptions& options, const Sou
           fmt::format("its schema differs from that of {}", table.files[0]->source().name()), file,
           "keep files of different schemas in different folders");
     }
+    if (reader->num_rows() > kMostTableRows - table.rows)
+      throw Error(
+          ExitCode::kBadData,
+          fmt::format("its footer claims {} rows, and the files before it have {}: more than "
+                      "a table can have",
+                      reader->num_rows(), table.rows),
+          file, "the file is damaged: write it again, or take it out of the folder");
     for (size_t s = 0; s < reader->num_stripes(); ++s) {
       const uint64_t rows = reader->tail().footer.stripes(static_cast<int>(s)).number_of_rows();
       table.splits.push_back({table.splits.size(), static_cast<uint32_t>(table.files.size()),

@@ -45,11 +45,10 @@ Join Client::Connected() {
 
 // They lie one behind the other.
 void Client::AppendSplits(const std::vector<SplitRun>& runs) {
-  constexpr uint64_t kMostRows = uint64_t{1} << 62;
   uint64_t rows = splits_.empty() ? 0 : splits_.back().end(), splits = splits_.size();
   for (const SplitRun& run : runs) {
     if (run.splits > answer_->splits - splits ||
-        (run.splits > 0 && run.rows > (kMostRows - rows) / run.splits))
+        (run.splits > 0 && run.rows > (kMostTableRows - rows) / run.splits))
       throw Error(ExitCode::kBadData, "the dispatcher claims more splits than the table has");
     splits += run.splits;
     rows += run.rows * run.splits;

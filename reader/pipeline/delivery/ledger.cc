@@ -69,10 +69,30 @@ Error InBoth(uint64_t epoch, uint64_t row) {
   return {ExitCode::kBadData, fmt::format("row {} of epoch {} was delivered to both", row, epoch)};
 }
 
+// The sum over a range takes the row behind it for the next one of the table, and ranges are cut by
+// going through the splits once: both need them without gap or overlap.
+void CheckOneBehindTheOther(const std::vector<RowRange>& splits) {
+  const auto bad = [](const std::string& what) {
+    return Error(ExitCode::kBadData, what, "the list of the table's splits",
+                 "check the table with 'headrace inspect --verify', and use the same headrace for "
+                 "all processes of a job");
+  };
+  for (size_t i = 0; i < splits.size(); ++i) {
+    const RowRange& split = splits[i];
+    if (i > 0 && split.first != splits[i - 1].end())
+      throw bad(fmt::format("split {} begins at row {}, and the one before it ends before row {}",
+                            i, split.first, splits[i - 1].end()));
+    if (split.first > kMostTableRows || split.count > kMostTableRows - split.first)
+      throw bad(fmt::format("split {} has {} rows from row {} on, more than a table can have", i,
+                            split.count, split.first));
+  }
+}
+
 }  // namespace
 
 DeliveryLedger::DeliveryLedger(std::vector<RowRange> splits)
     : splits_(std::make_shared<const std::vector<RowRange>>(std::move(splits))) {
+  CheckOneBehindTheOther(this->splits());
   for (const RowRange& split : this->splits()) rows_ += split.count;
 }
 

@@ -45,8 +45,8 @@ struct DeliveryState {
 
 class DeliveryLedger {
  public:
-  // `splits` are those of the table, in its order, one behind the other. Splits without rows are
-  // settled from the beginning.
+  // `splits` are those of the table, in its order, one behind the other: throws Error kBadData
+  // where they are not. Splits without rows are settled from the beginning.
   explicit DeliveryLedger(std::vector<RowRange> splits);
   // Continues from `state`. Throws Error kBadData when it does not fit these splits: rows of no
   // split, of one that is done, or all of one that is not; bits for splits that are not there.

@@ -25,6 +25,9 @@ struct RowRange {
   bool operator==(const RowRange&) const = default;
 };
 
+// Of a table, so that no sum of two row numbers overflows.
+constexpr uint64_t kMostTableRows = uint64_t{1} << 62;
+
 class RowSet {
  public:
   static constexpr size_t kMostRanges = 64;                 // of a block

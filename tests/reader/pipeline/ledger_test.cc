@@ -119,6 +119,31 @@ TEST(DeliveryLedger, KnowsWhatRemains) {
   }
 }
 
+TEST(DeliveryLedger, RefusesSplitsThatDoNotLieOneBehindTheOther) {
+  const auto refused = [](std::vector<RowRange> splits, const std::string& what) {
+    try {
+      DeliveryLedger ledger(std::move(splits));
+      ADD_FAILURE() << what;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kBadData);
+      EXPECT_EQ(error.fact(), what);
+      EXPECT_NE(error.where(), "");
+      EXPECT_NE(error.fix(), "");
+    }
+  };
+  refused({{0, 10}, {11, 10}},
+          "split 1 begins at row 11, and the one before it ends before row 10");
+  refused({{0, 10}, {10, 0}, {9, 10}},
+          "split 2 begins at row 9, and the one before it ends before row 10");
+  refused({{10, 10}, {0, 10}}, "split 1 begins at row 0, and the one before it ends before row 20");
+  refused({{0, 1}, {1, kMostTableRows}},
+          "split 1 has 4611686018427387904 rows from row 1 on, more than a table can have");
+  refused({{UINT64_MAX, 2}, {1, 1}},
+          "split 0 has 2 rows from row 18446744073709551615 on, more than a table can have");
+  DeliveryLedger({{0, 10}, {10, 0}, {10, kMostTableRows - 10}});
+  DeliveryLedger(std::vector<RowRange>{});
+}
+
 TEST(DeliveryLedger, RefusesAStateThatCannotBe) {
   const std::vector<RowRange> splits = {{0, 10}, {10, 10}};
   using Epoch = DeliveryState::Epoch;

@@ -17,6 +17,7 @@
 #include "reader/pipeline/operator.h"
 #include "reader/pipeline/pipeline.h"
 #include "reader/pipeline/split.h"
+#include "tests/reader/feature/handmade_file.h"
 #include "workloads/generator.h"
 #include "workloads/tensor_dump.h"
 #include "workloads/trainer.h"
@@ -265,6 +266,26 @@ TEST_F(TablePipeline, FileOrderHasSoManyPlaces) {
   pipeline.SetParallelism("s", 100);
   EXPECT_THROW(pipeline.SetParallelism("s", 200), Error);
   EXPECT_EQ(pipeline.parallelism("s"), 100u);
+}
+
+// Each footer is possible, all together are not: row numbers would begin again at 0.
+TEST_F(TablePipeline, FilesThatTogetherClaimMoreRowsThanATableHasAreNamed) {
+  dwrf::HandmadeFile file;
+  file.schema = "struct<label:float>";
+  file.rows = kMostTableRows / 2;
+  const fs::path claims = folder_ / "claims";
+  fs::create_directory(claims);
+  for (const char* name : {"part-0.dwrf", "part-1.dwrf", "part-2.dwrf"})
+    std::ofstream(claims / name, std::ios::binary) << dwrf::BuildFile(file);
+  try {
+    OpenTable(claims.string());
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadData);
+    EXPECT_EQ(error.where(), (claims / "part-2.dwrf").string());
+  }
+  fs::remove(claims / "part-2.dwrf");
+  EXPECT_EQ(OpenTable(claims.string()).rows, kMostTableRows);
 }
 
 TEST_F(TablePipeline, AFolderThatCannotBeReadIsAnErrorOfPrivilege) {
