@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/units.h"
 #include "reader/service/connection_room.h"
 
 namespace headrace::reader::service {
@@ -135,6 +136,16 @@ std::string TextOfLost(const ControlConnection& dispatcher) {
   return dispatcher.has_spoken()
              ? "the dispatcher is gone: waits for it, or for another one"
              : "the dispatcher is gone without a word: waits for it, or for another one";
+}
+
+std::string TextOfUnread(int64_t idle_ns, uint64_t bytes, uint64_t bytes_of_all) {
+  constexpr int64_t kIdleNs = 1'000'000'000;  // one that reads, but slowly, is idle for less
+  const std::string how =
+      idle_ns < kIdleNs ? "it reads too slowly"
+                        : "it has read nothing for " + FormatDuration(static_cast<double>(idle_ns));
+  return fmt::format("{}: {} wait for it and {} for all, as much as may be; it may come again", how,
+                     FormatBytes(static_cast<double>(bytes)),
+                     FormatBytes(static_cast<double>(bytes_of_all)));
 }
 
 ControlServer::ControlServer(const std::string& path, ControlLimits most)
@@ -269,11 +280,8 @@ void ControlServer::ShedUnsent() {
         chosen = one;
     }
     const ControlConnection& connection = *chosen->second.connection;
-    Disconnect(chosen,
-               fmt::format("it has read nothing for {} s: {} MiB wait for it and {} MiB for all, "
-                           "as much as may be; it may come again",
-                           (MonotonicNs() - connection.taken_ns()) / 1'000'000'000,
-                           connection.unsent_bytes() >> 20, unsent_bytes_ >> 20));
+    Disconnect(chosen, TextOfUnread(MonotonicNs() - connection.taken_ns(),
+                                    connection.unsent_bytes(), unsent_bytes_));
   }
 }
 

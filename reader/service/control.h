@@ -72,6 +72,10 @@ class ControlConnection {
 // The line of a worker or rank whose dispatcher went.
 std::string TextOfLost(const ControlConnection& dispatcher);
 
+// Why a peer is disconnected that took nothing for so long while so many bytes wait for it, and for
+// all together more than may.
+std::string TextOfUnread(int64_t idle_ns, uint64_t bytes, uint64_t bytes_of_all);
+
 // Connections of a dispatcher, if it may have as many descriptors (connection_room.h).
 constexpr size_t kMostControlConnections = 100'000;
 

@@ -354,7 +354,7 @@ TEST_F(ServiceControl, WhatWaitsForAllTakesBoundedMemoryAndWhoeverReadsIsServed)
   const auto serve = [&] {
     for (const auto& event : server.Wait(0)) {
       gone += event.is_gone;
-      EXPECT_EQ(event.why.find("it has read nothing") != std::string::npos, event.is_gone);
+      EXPECT_EQ(event.why.find(" wait for it and ") != std::string::npos, event.is_gone);
       for (size_t i = 0; i < event.messages.size(); ++i, ++answered)
         server.Send(event.peer, Answer{0, std::string(kAnswerBytes, 'a')});
     }
@@ -465,6 +465,19 @@ TEST_F(ServiceControl, WaitsWhileThereAreNoDescriptorsAndThenGoesOn) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_LT(waits, 100);  // 25, but for the tries to accept; it were hundreds of thousands
   EXPECT_EQ(Next(&server).messages.size(), 1u);
+}
+
+// A time and an amount that are told are never "0 s" and "0 MiB".
+TEST(ControlText, SaysHowLongAndHowMuchWasNotRead) {
+  EXPECT_EQ(TextOfUnread(0, 700 << 10, 3 << 20),
+            "it reads too slowly: 700 KiB wait for it and 3.00 MiB for all, as much as may be; it "
+            "may come again");
+  EXPECT_EQ(TextOfUnread(999'999'999, 1, 1024),
+            "it reads too slowly: 1 B wait for it and 1.00 KiB for all, as much as may be; it may "
+            "come again");
+  EXPECT_EQ(TextOfUnread(2'000'000'000, 512 << 20, 1 << 30),
+            "it has read nothing for 2.00 s: 512 MiB wait for it and 1.00 GiB for all, as much as "
+            "may be; it may come again");
 }
 
 }  // namespace
