@@ -81,15 +81,22 @@ validate: setup
 	@if [ "$(SHARE)" = 1 ]; then cp build/validation/accuracy.md docs/; else echo "build/validation/accuracy.md"; fi
 	@if [ "$(SHARE)" = 1 ] && [ "$(REAL)" -ge 40 ]; then cp build/validation/accuracy-real.md docs/; else ls build/validation/accuracy-real.md 2> /dev/null || true; fi
 
+ARCH ?= $(shell uname -m)
+
 # Debian packages and an archive for any Linux, in build/packages, and the wheel (docs/install.md).
+# ARCH=aarch64: Debian packages for 64-bit ARM with the program of that wheel.
 package: wheel
 	@cmake --build --preset release -j $(JOBS) --target headrace headrace_account
+ifeq ($(ARCH),$(shell uname -m))
 	@cd build && cpack -B packages && rm -rf packages/_CPack_Packages
 	@ls -l build/packages dist
+else
+	@cd build && cpack -G DEB -B packages > /dev/null && rm -rf packages/_CPack_Packages
+	@sh packaging/portable/deb_arm64.sh build/packages build-arm64 build/packages
+endif
 
 # One file for pip: program, Python package, import hook, instrumentation's library (docs/install.md). In dist.
 # ARCH=aarch64: the same for 64-bit ARM, in dist/aarch64, by cross compilation. Manual and completions are printed by this machine's headrace.
-ARCH ?= $(shell uname -m)
 wheel: setup
 ifeq ($(ARCH),$(shell uname -m))
 	@cmake --preset release > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }

@@ -5,7 +5,7 @@ import hook, and the instrumentation's library. The standard library and binutil
 usage: make_wheel.py PORTABLE DIST    PORTABLE: the folder with headrace and libheadrace_account.so.1 (target headrace_portable)
        make_wheel.py PORTABLE DIST ROOT PROGRAM  for 64-bit ARM, by cross compilation. ROOT: what arm64_root.sh has unpacked. PROGRAM:
                                         headrace of the same source for this machine, which prints manual and completions
-       make_wheel.py --licences FOLDER  writes there the licences of what is linked into the program, which go with the archive too
+       make_wheel.py --licences FOLDER [ROOT]  writes there the licences of what is linked into the program, which go with the archive too
 
 The tag says the oldest C library it runs with. It is read from the symbols that the two files need, so it is true however they were
 linked. A file that needs another library than those of the C library is refused.
@@ -120,10 +120,11 @@ def licences(root=None):
 
 
 def main():
-    if len(sys.argv) not in (3, 5):
+    licensing = sys.argv[1:2] == ["--licences"]
+    if len(sys.argv) not in ((3, 4) if licensing else (3, 5)):
         sys.exit(__doc__.split("\n\n")[1])
-    if sys.argv[1] == "--licences":
-        for name, content in licences().items():
+    if licensing:
+        for name, content in licences(*map(pathlib.Path, sys.argv[3:])).items():
             file = pathlib.Path(sys.argv[2]) / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)

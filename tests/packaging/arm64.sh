@@ -18,6 +18,10 @@ failed() {
 { sh packaging/portable/arm64_root.sh build-arm64/root && cmake --preset arm64 &&
   cmake --build --preset arm64 --target headrace_portable headrace_account_portable; } > "$build/arm64.log" 2>&1 || failed
 python3 packaging/wheel/make_wheel.py build-arm64/packaging/portable/bin "$build/wheels-arm64" build-arm64/root "$program"
+if [ -n "$(ls "$build"/packages/headrace_*_"$(dpkg --print-architecture)".deb 2> /dev/null)" ]; then
+  rm -rf "$build/packages-arm64"
+  sh packaging/portable/deb_arm64.sh "$build/packages" build-arm64 "$build/packages-arm64"
+fi
 
 python=$PWD/build-arm64/python
 [ -e "$python/complete" ] && exit 0

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# The wheel for 64-bit ARM: what is in it, and its program, library and package in an emulated processor. HEADRACE_WHEELS is the folder
-# with it, HEADRACE_BUILD the one with headrace for this machine, HEADRACE_ARM64_SYSTEM one with a C library and a Python for that processor.
+# The wheel and the Debian packages for 64-bit ARM: what is in them, and their program, library and package in an emulated processor.
+# HEADRACE_WHEELS is the folder with the wheel, HEADRACE_BUILD the one with headrace for this machine, HEADRACE_ARM64_SYSTEM one with a C
+# library and a Python for that processor.
 
 setup() {
   WHEEL=$(ls "$HEADRACE_WHEELS"/headrace-*.whl 2> /dev/null) || skip "no wheel here: make wheel ARCH=aarch64"
@@ -61,4 +62,27 @@ on_arm64() { "$EMULATOR" -L "$HEADRACE_ARM64_SYSTEM" "$@"; }
 assert it.library is not None, it.reason
 with headrace.operator("one"): pass
 print(platform.machine())')" = aarch64 ]
+}
+
+# listed DEB: what is in a package, without its licences and without what the version of a library is.
+listed() { dpkg-deb -c "$1" | awk '{ print $1, $6, $7, $8 }' | grep -vE '/licenses/| \./ '; }
+
+@test "the Debian packages for 64-bit ARM have the files of those for this machine, that program, and need the C library alone" {
+  packages=$HEADRACE_BUILD/packages-arm64
+  [ -n "$(ls "$packages"/headrace_*_arm64.deb 2> /dev/null)" ] || skip "no packages: dpkg-deb or dpkg-shlibdeps is missing here"
+  for name in headrace libheadrace-account1 libheadrace-account-dev; do
+    there=$(ls "$packages/$name"_*_arm64.deb) here=$(ls "$HEADRACE_BUILD/packages/$name"_*_"$(dpkg --print-architecture)".deb)
+    [ "$(dpkg-deb -f "$there" Architecture)" = arm64 ]
+    diff <(listed "$here") <(listed "$there")
+    mkdir -p "unpacked/$name" "control/$name"
+    dpkg-deb -x "$there" "unpacked/$name"
+    dpkg-deb -e "$there" "control/$name"
+    (cd "unpacked/$name" && md5sum -c --quiet "$OLDPWD/control/$name/md5sums")
+  done
+  [[ $(dpkg-deb -f "$packages"/headrace_*_arm64.deb Depends) =~ ^libc6\ \(\>=\ 2\.[0-9]+\)$ ]]
+  [[ $(dpkg-deb -f "$packages"/libheadrace-account1_*_arm64.deb Depends) =~ ^libc6\ \(\>=\ 2\.[0-9]+\)$ ]]
+  [ -s unpacked/headrace/usr/share/doc/headrace/licenses/NOTICE ]
+  readelf -h unpacked/libheadrace-account1/usr/lib/libheadrace_account.so.1 | grep -q 'Machine: *AArch64'
+  emulator_or_skip
+  on_arm64 unpacked/headrace/usr/bin/headrace --version | grep -qE '^build .* aarch64$'
 }
