@@ -32,6 +32,7 @@ for name in headrace libheadrace-account1 libheadrace-account-dev; do
     libheadrace-account1)
       library=$(ls "$root"/usr/lib/libheadrace_account.so.*.*)
       aarch64-linux-gnu-strip --strip-unneeded -o "$library" "$portable/libheadrace_account.so.1"
+      chmod 644 "$library"
       depends="libc6 (>= $(oldest_libc "$portable/libheadrace_account.so.1"))"
       ;;
   esac

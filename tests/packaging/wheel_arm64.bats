@@ -65,7 +65,7 @@ print(platform.machine())')" = aarch64 ]
 }
 
 # listed DEB: what is in a package, without its licences and without what the version of a library is.
-listed() { dpkg-deb -c "$1" | awk '{ print $1, $6, $7, $8 }' | grep -vE '/licenses/| \./ '; }
+listed() { dpkg-deb -c "$1" | awk '{ print $1, $6, $7, $8 }' | grep -vE '/licenses/| \./ ' | LC_ALL=C sort -k 2; }
 
 @test "the Debian packages for 64-bit ARM have the files of those for this machine, that program, and need the C library alone" {
   packages=$HEADRACE_BUILD/packages-arm64
