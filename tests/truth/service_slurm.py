@@ -5,10 +5,15 @@ usage: service_slurm.py HEADRACE       exit code 77: Slurm, or network namespace
 
 One controller and two nodes, each in a network and host-name namespace of its own, all on this machine and gone afterwards. The
 dispatcher is packaging/slurm/dispatcher.sbatch, the workers are an array, workers.sbatch. While two ranks read, the throttle is
-raised, workers are cancelled (they drain), one node is lost (its network is cut and what ran there killed) and the dispatcher is
-requeued. The row logs of the ranks are compared with those of a run that was left alone.
+raised, workers are cancelled (they drain), the dispatcher is requeued, and twice a node is lost (its network is cut and what ran
+there killed): one with workers, and later the dispatcher's, where another one stands by. The row logs of the ranks are compared
+with those of a run that was left alone.
+
+Of a node that is lost three times are printed: when Slurm's controller says in its log that it is down; for how long a rank got no
+rows at most, from the loss on; and when both ranks had rows after that notice, which may take MOST_AFTER_NOTICE_S.
 """
 import collections
+import datetime
 import os
 import re
 import shutil
@@ -16,6 +21,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HEADRACE = os.path.abspath(sys.argv[1])
@@ -24,6 +30,7 @@ NODES = {"hr1": "10.213.7.11", "hr2": "10.213.7.12"}
 HEAD = "10.213.7.1"
 BRIDGE = "hrslurm0"
 LIMIT_S = 240  # only a hang takes as long
+MOST_AFTER_NOTICE_S = 5
 
 
 def skip(why):
@@ -82,7 +89,7 @@ class Cluster:
                 f"SlurmctldLogFile={self.folder}/slurmctld.txt", f"SlurmdLogFile={self.folder}/slurmd.%n.txt",
                 "JobAcctGatherType=jobacct_gather/none", "AccountingStorageType=accounting_storage/none",
                 *(f"NodeName={name} NodeAddr={address} CPUs=16 RealMemory=1000 State=UNKNOWN" for name, address in NODES.items()),
-                "SlurmdParameters=config_overrides", "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP", ""]))
+                "SlurmdParameters=config_overrides", "PartitionName=all Nodes=ALL LLN=YES Default=YES MaxTime=INFINITE State=UP", ""]))
         with open(f"{self.folder}/cgroup.conf", "w") as file:
             file.write(f"CgroupPlugin=cgroup/v1\nCgroupMountpoint={self.folder}/cgroup\nCgroupAutomount=no\nConstrainCores=no\n")
         os.makedirs(f"{self.folder}/cgroup", exist_ok=True)
@@ -105,9 +112,31 @@ class Cluster:
                                       "sh", "-c", f"hostname {name} && exec slurmd -D")
 
     def lose(self, name):
-        """The machine is gone: no packet comes from it, and what ran there is dead."""
+        """The machine is gone: no packet comes from it, and what ran there is dead. Returns when."""
         call("ip", "link", "set", f"v{name}", "down")
         os.killpg(self.nodes[name].pid, signal.SIGKILL)
+        return time.time()
+
+    def bring_back(self, name):
+        call("ip", "link", "set", f"v{name}", "up")
+        self.start_node(name)
+
+    def notice(self, name, after):
+        """When the controller said of this node, after that time, that it is down; None: not yet."""
+        with open(f"{self.folder}/slurmctld.txt") as file:
+            for line in file:
+                found = re.match(r"\[(\S+?)\] .*odes? (\S+) not responding, setting DOWN", line)
+                if found and name in found[2].split(","):
+                    when = datetime.datetime.fromisoformat(found[1]).timestamp()
+                    if when > after:
+                        return when
+        return None
+
+    def runs(self, job):
+        return call("squeue", "-h", "-j", job, "-t", "RUNNING", "-o", "%i", env=self.env, check=False).strip() == job
+
+    def state_of(self, name):
+        return call("sinfo", "-h", "-n", name, "-o", "%t", env=self.env, check=False).strip()
 
     def end(self):
         for process in reversed(self.processes):
@@ -121,8 +150,9 @@ class Cluster:
             call("ip", "link", "del", f"v{name}", check=False)
         call("ip", "link", "del", BRIDGE, check=False)
 
-    def sbatch(self, *words):
-        return call("sbatch", "--parsable", *words, env=self.env).strip()
+    def sbatch(self, *words, **variables):
+        # In sbatch's own environment: with --export=ALL,NAME=VALUE slurmd asks a login shell for more, which runs the user's profile.
+        return call("sbatch", "--parsable", *words, env={**self.env, **variables}).strip()
 
     def tasks(self, job):
         """Array tasks that run: {id: node}."""
@@ -146,6 +176,39 @@ def wait_for(what, holds, limit_s=LIMIT_S):
     return time.monotonic() - begin
 
 
+class Arrivals:
+    """When rows came to each rank: [(time, bytes of its row log)]. A rank writes that with each checkpoint: every second step."""
+
+    def __init__(self, logs):
+        self.seen = {log: [(time.time(), 0)] for log in logs}
+        self.stops = threading.Event()
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+
+    def watch(self):
+        while not self.stops.wait(0.01):
+            for log, seen in self.seen.items():
+                size = os.path.getsize(log) if os.path.exists(log) else 0
+                if size > seen[-1][1]:
+                    seen.append((time.time(), size))
+
+    def after(self, when):
+        """When all ranks had rows that came after that time; None: not yet."""
+        first = [next((at for at, _ in seen if at > when), None) for seen in self.seen.values()]
+        return None if None in first else max(first)
+
+    def longest_pause(self, begin, end):
+        longest = 0
+        for seen in self.seen.values():
+            times = [begin] + [at for at, _ in list(seen) if begin < at < end] + [end]
+            longest = max(longest, max(b - a for a, b in zip(times, times[1:])))
+        return longest
+
+    def end(self):
+        self.stops.set()
+        self.thread.join()
+
+
 def rows_of(names):
     rows = []
     for name in names:
@@ -155,20 +218,68 @@ def rows_of(names):
     return rows
 
 
+def await_notice(cluster, name, lost):
+    wait_for(f"Slurm to notice that {name} is lost", lambda: cluster.notice(name, lost) is not None)
+    return cluster.notice(name, lost)
+
+
+def lose_workers(cluster, arrivals, name, workers):
+    lost_tasks = sum(1 for node in cluster.tasks(workers).values() if node == name)
+    assert lost_tasks > 0, f"no worker runs on {name}"
+    lost = cluster.lose(name)
+    notice = await_notice(cluster, name, lost)
+    wait_for("rows after the notice", lambda: arrivals.after(notice) is not None)
+    goes_on = arrivals.after(notice) - notice
+    wait_for("workers in the place of the lost ones",
+             lambda: sum(1 for node in cluster.tasks(workers).values() if node != name) >= 6)
+    replaced = time.time() - notice
+    pause = arrivals.longest_pause(lost, time.time())
+    print(f"  node {name} with {lost_tasks} workers lost: Slurm's notice after {notice - lost:.1f} s, rows for both ranks {goes_on:.2f} s after it;"
+          f" the longest pause of a rank from the loss on {pause:.2f} s; 6 workers again {replaced:.1f} s after the notice", flush=True)
+    assert goes_on <= MOST_AFTER_NOTICE_S, f"{goes_on:.1f} s from Slurm's notice to the next rows"
+    cluster.bring_back(name)
+    wait_for(f"{name} to come back", lambda: cluster.state_of(name) in ("idle", "mix", "alloc"))
+
+
+def leader(address):
+    """The node of the dispatcher whose address this is."""
+    with open(address) as file:
+        host = file.read().split(":")[1]
+    return next(name for name, at in NODES.items() if at == host)
+
+
+def lose_dispatcher(cluster, arrivals, name, address, workers):
+    tasks = list(cluster.tasks(workers).values())
+    lost = cluster.lose(name)
+    wait_for("the dispatcher that stands by", lambda: leader(address) != name)
+    begun = os.path.getmtime(address)
+    notice = await_notice(cluster, name, lost)
+    wait_for("rows after the notice", lambda: arrivals.after(max(notice, begun)) is not None)
+    goes_on = arrivals.after(notice) - notice
+    pause = arrivals.longest_pause(lost, time.time())
+    print(f"  the dispatcher's node {name} with {tasks.count(name)} of {len(tasks)} workers lost: the other begins after {begun - lost:.1f} s; Slurm's notice after {notice - lost:.1f} s, rows for both"
+          f" ranks {goes_on:.2f} s after it; the longest pause of a rank from the loss on {pause:.1f} s", flush=True)
+    assert goes_on <= MOST_AFTER_NOTICE_S, f"{goes_on:.1f} s from Slurm's notice to the next rows"
+
+
 def play(cluster, rows):
     scripts = f"{ROOT}/packaging/slurm"
     job = os.path.abspath("job")
     HEADRACE = os.path.abspath("headrace")
-    dispatcher = cluster.sbatch(f"--export=ALL,HEADRACE={HEADRACE}", "--output=dispatcher.txt", f"{scripts}/dispatcher.sbatch",
-                                os.path.abspath("t/pipeline.toml"), job, "2", "--no-fleet", "--set", "source.epochs=8", "--set",
-                                "pipeline.batch_rows=20")
+    first, second = NODES
+    begin_dispatcher = lambda node, *more: cluster.sbatch(f"--nodelist={node}", f"--output=dispatcher.{node}.txt", f"{scripts}/dispatcher.sbatch",
+                                                          os.path.abspath("t/pipeline.toml"), job, "2", *more, "--no-fleet", "--set",
+                                                          "source.epochs=12", "--set", "pipeline.batch_rows=20", HEADRACE=HEADRACE)
+    dispatchers = {first: begin_dispatcher(first)}
     wait_for("the dispatcher's address", lambda: os.path.exists(f"{job}/address"))
-    workers = cluster.sbatch(f"--export=ALL,HEADRACE={HEADRACE},HEADRACE_DRAIN_TIME=8s", "--array=0-63%2", "--cpus-per-task=1", "--output=workers.txt",
-                             f"{scripts}/workers.sbatch", job)
+    dispatchers[second] = begin_dispatcher(second, "standby")
+    workers = cluster.sbatch("--array=0-63%2", "--cpus-per-task=1", "--output=workers.txt", f"{scripts}/workers.sbatch", job, HEADRACE=HEADRACE,
+                             HEADRACE_DRAIN_TIME="8s")
     print(f"  first workers after {wait_for('workers', lambda: len(cluster.tasks(workers)) == 2):.1f} s", flush=True)
+    arrivals = Arrivals(["0.log", "1.log"])
     log = open("ranks.txt", "w")
     ranks = [subprocess.Popen([HEADRACE, "consume", f"service:@{job}/address", "--rank", f"{rank}/2", "--row-log", f"{rank}.log", "--step-time",
-                               "150ms"], stdout=log, stderr=log) for rank in range(2)]
+                               "150ms", "--checkpoint", f"{rank}.ckpt", "--checkpoint-every", "2"], stdout=log, stderr=log) for rank in range(2)]
     try:
         have = lambda: len(rows_of(["0.log", "1.log"]))
         wait_for("rows", lambda: have() > rows * 0.1)
@@ -178,24 +289,25 @@ def play(cluster, rows):
         call("scancel", task, env=cluster.env)
         wait_for("a worker to drain", lambda: task not in cluster.tasks(workers))
         print("  a worker drained", flush=True)
-        old = open(f"{job}/address").read()
-        call("scontrol", "requeue", dispatcher, env=cluster.env)
-        took = wait_for("another dispatcher", lambda: open(f"{job}/address").read() != old)
-        before = have()
-        wait_for("rows after the dispatcher was requeued", lambda: have() > before)
-        print(f"  dispatcher requeued, at another address after {took:.1f} s", flush=True)
-        where = call("squeue", "-h", "-j", dispatcher, "-o", "%N", env=cluster.env).strip()
-        other = next(name for name in NODES if name != where)
-        cluster.lose(other)
-        lost = time.monotonic()
-        before = have()
-        wait_for("rows after a node was lost", lambda: have() > before + rows * 0.05)
-        print(f"  node {other} lost: a twentieth of the rows came in the next {time.monotonic() - lost:.1f} s", flush=True)
+        wait_for("the dispatcher that stands by", lambda: cluster.runs(dispatchers[second]))
+        requeued = time.monotonic()
+        call("scontrol", "requeue", dispatchers[first], env=cluster.env)
+        wait_for("the other dispatcher", lambda: leader(f"{job}/address") == second)
+        print(f"  dispatcher requeued: the one that stands by begins after {time.monotonic() - requeued:.1f} s", flush=True)
+        wait_for("the requeued dispatcher, which stands by now", lambda: cluster.runs(dispatchers[first]))
+        print(f"  it stands by in turn after {time.monotonic() - requeued:.1f} s", flush=True)
+        wait_for("workers on both nodes", lambda: set(cluster.tasks(workers).values()) == set(NODES))
+        lose_workers(cluster, arrivals, first, workers)
+        wait_for("the dispatcher that stood by there", lambda: cluster.runs(dispatchers[first]))
+        call("scontrol", "update", f"JobId={workers}", "ArrayTaskThrottle=10", env=cluster.env)
+        wait_for("workers on both nodes again", lambda: set(cluster.tasks(workers).values()) == set(NODES))
+        lose_dispatcher(cluster, arrivals, second, f"{job}/address", workers)
         wait_for("the ranks", lambda: all(rank.poll() is not None for rank in ranks))
         assert [rank.returncode for rank in ranks] == [0, 0], f"ranks ended with {[rank.returncode for rank in ranks]}" + tail("ranks.txt")
     except AssertionError as error:
-        raise AssertionError(f"{error}{tail('ranks.txt')}{tail('dispatcher.txt')}{tail('workers.txt')}") from error
+        raise AssertionError(f"{error}{tail('ranks.txt')}{tail('dispatcher.hr1.txt')}{tail('dispatcher.hr2.txt')}{tail('workers.txt')}{tail('slurmctld.txt')}") from error
     finally:
+        arrivals.end()
         for rank in ranks:
             if rank.poll() is None:
                 rank.kill()
@@ -217,7 +329,7 @@ def main():
         shutil.copy(HEADRACE, "headrace")  # it may be built anew meanwhile
         subprocess.run([HEADRACE, "generate", "rm3", "-o", "t", "--rows", "4000", "--features", "0.02", "--stripe-rows", "128", "--partitions", "2"],
                        check=True, capture_output=True)
-        subprocess.run([HEADRACE, "run", "t/pipeline.toml", "--no-record", "-q", "--epochs", "8", "--row-log", "whole.log"], check=True,
+        subprocess.run([HEADRACE, "run", "t/pipeline.toml", "--no-record", "-q", "--epochs", "12", "--row-log", "whole.log"], check=True,
                        capture_output=True)
         want = sorted(rows_of(["whole.log"]))
         cluster = Cluster(scratch)
