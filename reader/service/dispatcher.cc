@@ -281,6 +281,11 @@ void Dispatcher::On(uint64_t peer, const Register& who, int64_t now_ns, Out* out
     out->push_back({peer, *failure_});
     return;
   }
+  if (who.host.size() > kMostNameBytes)
+    throw Error(ExitCode::kBadData,
+                fmt::format("the name of a worker's host has {} bytes, it may have {}",
+                            who.host.size(), kMostNameBytes),
+                {}, "use the same headrace for all processes of a job");
   if (workers_.size() >= options_.most_workers && !workers_.contains(peer)) {
     // Its former connection may not be known to be dead yet.
     const auto former = std::find_if(workers_.begin(), workers_.end(), [&](const auto& one) {
@@ -381,10 +386,11 @@ void Dispatcher::On(uint64_t peer, const Cut& cut, int64_t now_ns, Out* out) {
 void Dispatcher::On(uint64_t peer, const Failed& failed, int64_t now_ns, Out* out) {
   const auto worker = workers_.find(peer);
   if (worker == workers_.end()) return;
-  Note("worker_failed", worker->second, board_ ? board_->open_leases(peer) : 0, failed.reason);
+  const std::string reason = failed.reason.substr(0, kMostReasonBytes);
+  Note("worker_failed", worker->second, board_ ? board_->open_leases(peer) : 0, reason);
   Lose(peer, now_ns, out);
   if (++failures_ < options_.most_failures || failure_) return;
-  failure_ = Refused{failed.code, "workers failed: " + failed.reason, ""};
+  failure_ = Refused{failed.code, "workers failed: " + reason, ""};
   for (const auto& [client, report] : clients_) out->push_back({client, *failure_});
 }
 

@@ -28,6 +28,12 @@ DeliveryLedger Job::StateOf(const Join& join) const {
                 fmt::format("give --rank N/{}", options_.ranks));
   if (join.term >= kNoSuchTerm || join.generation >= kNoSuchTerm)
     throw Error(ExitCode::kBadData, fmt::format("rank {} claims an impossible term", join.rank));
+  if (join.address.size() > kMostNameBytes || join.host.size() > kMostNameBytes)
+    throw Error(
+        ExitCode::kBadData,
+        fmt::format("its address has {} bytes and the name of its host {}, each may have {}",
+                    join.address.size(), join.host.size(), kMostNameBytes),
+        fmt::format("rank {}", join.rank), "use the same headrace for all ranks");
   DeliveryLedger ledger = empty_;
   for (const std::string& text : join.states) {
     const std::string name = fmt::format("the state of rank {}", join.rank);

@@ -25,6 +25,10 @@ constexpr uint32_t kMessageMagic = 0x56535248;  // "HRSV" in memory
 constexpr uint16_t kMessageVersion = 5;
 constexpr uint64_t kMessageHeaderBytes = 24;
 constexpr uint64_t kMaxMessageBytes = uint64_t{256} << 20;
+// Of a rank's address, and of the name of a host and process: a dispatcher tells every worker those
+// of all ranks, and keeps some of each worker's.
+constexpr uint64_t kMostNameBytes = 300;
+constexpr uint64_t kMostReasonBytes = 4 << 10;  // why a worker failed: more is cut
 
 // Client -> dispatcher: this process is rank `rank`, and has the rows of `states`.
 struct Join {
@@ -143,6 +147,7 @@ struct Session {
   Fingerprint fingerprint;
   uint64_t unit_rows = 0;
   std::vector<std::string> clients;  // addresses, by rank
+  bool operator==(const Session&) const = default;
 };
 
 // Worker -> dispatcher: has room for `count` leases more. Without one free, the answer waits.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -51,6 +52,14 @@ struct WorkerThread {
 };
 
 }  // namespace
+
+std::string TextOfRanks(std::span<const uint32_t> ranks) {
+  constexpr size_t kMostNamed = 10;
+  const auto named = ranks.first(std::min(ranks.size(), kMostNamed));
+  const size_t others = ranks.size() - named.size();
+  return fmt::format("rank{} {}{}", ranks.size() == 1 ? "" : "s", fmt::join(named, ", "),
+                     others == 0 ? "" : fmt::format(" and {} more", others));
+}
 
 struct ReceiveJob::State {
   State(ReceiveJobOptions given, std::unique_ptr<Consumer> taker);
@@ -163,8 +172,7 @@ void ReceiveJob::State::CheckJoining() {
   std::lock_guard lock(mutex);
   if (client->state() != Client::State::kJoining || client->has_ended()) joining_ns = now;
   if (now - joining_ns < options.join_timeout_ns) return;
-  const std::string who =
-      missing.empty() ? "the dispatcher" : fmt::format("rank {}", fmt::join(missing, ", "));
+  const std::string who = missing.empty() ? "the dispatcher" : TextOfRanks(missing);
   throw Error(ExitCode::kFailure,
               fmt::format("waited {} s for {}", options.join_timeout_ns / 1'000'000'000, who),
               fmt::format("rank {}/{}", options.rank, options.ranks),
@@ -298,8 +306,7 @@ void ReceiveJob::State::Hear(const Message& message) {
       std::lock_guard lock(mutex);
       missing = waiting->missing;
     }
-    Note(fmt::format("waits for rank{} {}", waiting->missing.size() == 1 ? "" : "s",
-                     fmt::join(waiting->missing, ", ")));
+    Note("waits for " + TextOfRanks(waiting->missing));
   } else if (const auto* started = std::get_if<Started>(&message)) {
     Note(fmt::format("rank {}/{} begins: generation {}, term {}", options.rank, options.ranks,
                      started->generation, started->term));

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "reader/pipeline/consumer.h"
@@ -37,6 +38,9 @@ struct ReceiveJobOptions {
   std::function<void(const std::string&)> note = {};  // lines about whom it waits for
   std::shared_ptr<MeasuredSource> measured = {};      // told to the dispatcher; may be null
 };
+
+// "rank 1", "ranks 0, 2"; of many the first: a job may wait for thousands.
+std::string TextOfRanks(std::span<const uint32_t> ranks);
 
 class ReceiveJob {
  public:

@@ -297,6 +297,7 @@ void SplitBoard::Admitted(std::span<const RowSpan> rows, int64_t now_ns) {
 }
 
 void SplitBoard::WorkerLost(uint64_t worker) {
+  progress_ns_.erase(worker);  // it has no leases any more
   const auto held = of_worker_.find(worker);
   if (held == of_worker_.end()) return;
   const std::set<Key> keys = std::move(held->second);

@@ -251,9 +251,11 @@ class WorkerLoop {
     std::optional<Session> session;
     {
       std::lock_guard lock(shared_.mutex);
-      session = shared_.worker.session();
+      const std::optional<Session>& now = shared_.worker.session();
+      // Most turns bring no other one, and it is as long as all ranks' addresses.
+      if (!now || (pipeline_ && *now == session_)) return;
+      session = now;
     }
-    if (!session) return;
     if (!pipeline_) {
       Open(*session);
     } else if (session->text != session_.text || session->settings != session_.settings ||
@@ -262,7 +264,6 @@ class WorkerLoop {
       throw Error(ExitCode::kFailure, "the job has another pipeline now", session->path,
                   "start this worker again");
     }
-    if (session->term == session_.term && session->clients == session_.clients) return;
     if (session->term != session_.term) splits_->Clear();
     session_ = *session;
     lanes_.SetTerm(session_.term, session_.clients);

@@ -71,6 +71,27 @@ TEST(ServiceJoin, WaitsForEveryRankAndNamesTheMissing) {
   EXPECT_EQ(First<Started>(second).generation, 1u);
 }
 
+// Each worker is told the addresses of all ranks, and whoever asks for the status the hosts of all.
+TEST(ServiceJoin, NamesThatAreTooLongAreRefused) {
+  Dispatcher dispatcher = MakeDispatcher();
+  Join join = JoinOf(0, 20);
+  join.address.assign(kMostNameBytes, 'a');
+  join.host.assign(kMostNameBytes, 'h');
+  EXPECT_THAT(Receivers<Waiting>(dispatcher.Handle(11, join, 0)), ElementsAre(11));
+  for (std::string Join::*name : {&Join::address, &Join::host}) {
+    Join longer = JoinOf(1, 21);
+    (longer.*name).assign(kMostNameBytes + 1, 'x');
+    const auto answer = First<Refused>(dispatcher.Handle(12, longer, 0));
+    EXPECT_EQ(answer.code, static_cast<uint32_t>(ExitCode::kBadData));
+    EXPECT_THAT(answer.reason, HasSubstr("rank 1: its address has"));
+  }
+  EXPECT_FALSE(dispatcher.status().is_running);
+  Register worker;
+  worker.host.assign(kMostNameBytes + 1, 'x');
+  EXPECT_THAT(First<Refused>(dispatcher.Handle(13, worker, 0)).reason, HasSubstr("301 bytes"));
+  EXPECT_THAT(dispatcher.status().workers, IsEmpty());
+}
+
 // Rule 6, first part: the process sends its Join on a connection that stalls, connects again, and
 // the job begins. Then the first Join arrives.
 TEST(ServiceJoin, ARepeatedJoinIsTheSameRankAndNeverANewGeneration) {

@@ -114,6 +114,13 @@ class WholeJob : public testing::Test {
   Taken taken_;
 };
 
+TEST(TextOfRanks, NamesTheFirstOfMany) {
+  EXPECT_EQ(TextOfRanks(std::vector<uint32_t>{7}), "rank 7");
+  EXPECT_EQ(TextOfRanks(std::vector<uint32_t>{0, 2}), "ranks 0, 2");
+  EXPECT_EQ(TextOfRanks(std::vector<uint32_t>(4096, 3)),
+            "ranks 3, 3, 3, 3, 3, 3, 3, 3, 3, 3 and 4086 more");
+}
+
 TEST_F(WholeJob, GivesEachRowOnceAlsoToRanksThatGoOnFromTheirCheckpoints) {
   DispatcherProcessOptions options;
   options.pipeline = (folder_ / "t/pipeline.toml").string();
