@@ -66,6 +66,19 @@ void AddWorker(const MemberInterval& one, double share, WorkerSums* sum) {
   }
 }
 
+// A rank's first interval with steps, unless much of it passed before the first of them, in which
+// workers start and open the table: then the next, if there are others.
+size_t FirstOfSteps(const Member& rank) {
+  constexpr double kMostUnseen = 0.1;  // the step that an interval ends in is told with the next
+  size_t first = 0;
+  const auto& all = rank.intervals;
+  while (first < all.size() && all[first].steps == 0) ++first;
+  if (first + kFewestWindows >= all.size()) return first;
+  const MemberInterval& one = all[first];
+  const int64_t seen = one.wait_ns + one.compute_ns + one.absent_ns;
+  return JobSeconds(seen) < (1 - kMostUnseen) * JobSeconds(one.duration_ns) ? first + 1 : first;
+}
+
 template <typename T, typename Merge>
 void MergeInto(const std::vector<T>& from, std::vector<T>* to, Merge merge) {
   to->resize(std::max(to->size(), from.size()));
@@ -114,7 +127,8 @@ JobWindows MakeWindows(const JobView& job) {
     w.ranks.push_back(m);
     most = std::max(most, member.intervals.size());
     size_t measured = 0;
-    for (const MemberInterval& one : member.intervals) {
+    for (size_t i = FirstOfSteps(member); i < member.intervals.size(); ++i) {
+      const MemberInterval& one = member.intervals[i];
       if (one.steps == 0) continue;
       ++measured;
       const int64_t at = member.began_ns + one.start_ns;

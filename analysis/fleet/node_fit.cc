@@ -203,7 +203,7 @@ NodeFit FitNode(const RowCost& cost, const NodeType& type, const NodesFile& node
 
   const bool same =
       IsRecorded(cost, type) && std::abs(type.cores - cost.cores) < kSameNumberOfCores;
-  Random random(SeedOf(type.name));
+  Random random(SeedOf(type.name)), random_latency(SeedOf(type.name) + 1);
   std::vector<std::vector<double>> drawn(bounds.size());
   std::vector<double> wins(bounds.size(), 0);
   const size_t draws = cost.draws.empty() ? kFewDraws : cost.draws.size();
@@ -212,10 +212,14 @@ NodeFit FitNode(const RowCost& cost, const NodeType& type, const NodesFile& node
     const double unknown = std::exp(kUnknownSpeed * random.Normal());
     const double error = std::exp((same ? kSameNodeError : kCoresError) * random.Normal());
     const double cpu_s = at.Cpu(row, unknown, error);
+    // A latency is one figure for what varies, and does not have the transfer of what was asked
+    // for.
+    const double latency_error = std::exp(kUsualError * random_latency.Normal());
     double least = kInfinite, full = kInfinite;
     size_t binding = 0;
     for (size_t r = 0; r < bounds.size(); ++r) {
-      const double bound = at.Bound(kResources[r], row, cpu_s);
+      const double bound = at.Bound(kResources[r], row, cpu_s) *
+                           (kResources[r] == NodeResource::kRequests ? latency_error : 1);
       drawn[r].push_back(bound);
       full = std::min(full, bound);
       const double rate = planned(kResources[r], bound);

@@ -101,6 +101,39 @@ TEST(PlanCheck, ComparesTheNodesThatTheJobRanOnWithTheJob) {
   EXPECT_EQ(far.planned_workers, 2);
 }
 
+// Workers start and open the table before the first step: that is no rate of the nodes.
+TEST(PlanCheck, ComparesWithTheJobFromItsFirstStepOn) {
+  JobView job = JobOf(2, 16'000, 0.5);
+  MemberInterval& first = job.members.back().intervals.front();
+  first.rows = 100;
+  first.steps = 1;
+  first.wait_ns = 0;
+  first.compute_ns = kCheckedNs / 100;
+  EXPECT_NEAR(CheckOf(job, CaseOf(2)).measured, 16'001, 1);
+  // One that was there all the time and got little is part of it.
+  first.wait_ns = kCheckedNs - first.compute_ns;
+  EXPECT_NEAR(CheckOf(job, CaseOf(2)).measured, 15'206, 1);
+}
+
+// Nobody's latency is exact.
+TEST(PlanCheck, RequestsInFlightAreAsUncertainAsOtherLimits) {
+  const NodesFile nodes = ParseNodes(
+      "[storage]\nlatency = \"500ms\"\n[dispatcher]\nin_flight = 4\n"
+      "[[node]]\nname = \"c\"\nprice_per_hour = 1\ncores = 8\nspeed = 1\nhave = 1\n",
+      "nodes.toml");
+  RowCost cost;
+  cost.operators = {{"decode", "decode"}};
+  cost.figures.operator_cpu_s = {1e-5};
+  cost.figures.stored_bytes = 100;
+  cost.split_rows = 1000;
+  cost.cores = 2;
+  const NodeFit fit = FitNode(cost, nodes.types[0], nodes);
+  ASSERT_EQ(fit.bounds[0].resource, NodeResource::kRequests);
+  EXPECT_EQ(fit.full_rows_per_s, 8000);
+  EXPECT_NEAR(fit.bounds[0].interval.low, 8000 * 0.92, 200);
+  EXPECT_NEAR(fit.bounds[0].interval.high, 8000 * 1.086, 200);
+}
+
 TEST(PlanCheck, SaysWhyAJobDoesNotShowWhatItsNodesCarry) {
   const auto why = [](const JobView& job, const Case& made) {
     const PlanCheck check = CheckOf(job, made);
