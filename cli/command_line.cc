@@ -443,6 +443,13 @@ bool CommandLine::Parse(const std::vector<std::string>& words) {
   } catch (const CLI::ParseError& error) {
     throw UsageFault{Explain(*this, error, words)};
   }
+  // A variable of a script that is not set: no file, run or folder has such a name.
+  for (const CLI::Option* option : std::as_const(*app_).get_options()) {
+    if (!option->get_positional() && !option->check_lname("output")) continue;
+    for (const std::string& word : option->results()) {
+      if (word.empty()) throw UsageFault{option->get_name() + ": the word is empty"};
+    }
+  }
   return true;
 }
 

@@ -222,6 +222,10 @@ int Compare(const CompareOptions& options) {
   }
   for (const std::string& side : options.sides) {
     std::error_code ignored;
+    if (std::filesystem::is_directory(side, ignored))
+      throw Error(ExitCode::kUsage, "is a folder", side,
+                  "name the pipeline file in it, as in " +
+                      Printable((std::filesystem::path(side) / "pipeline.toml").string()));
     if (!side.ends_with(".py") || !std::filesystem::is_regular_file(side, ignored)) continue;
     throw Error(ExitCode::kUsage, "is a program, neither a pipeline file nor a recorded run", side,
                 "compare commands: --a-cmd 'python " + Printable(options.sides[0]) +

@@ -129,10 +129,11 @@ int Demo(const DemoOptions& options) {
                 "give another with --folder");
   }
   fmt::print(stderr, "headrace " HEADRACE_VERSION
-                     ": reads a small table through a store that answers slowly, on purpose\n");
+                     ": makes a small table, and reads it through a store that answers slowly, on "
+                     "purpose\n");
   const std::string pipeline = (folder / "demo.toml").string();
   int code = RunSelf({"generate", "rm1", "-o", options.folder, "--rows", "8192", "--features",
-                      "0.0625", "--seed", "1", "-f"});
+                      "0.0625", "--seed", "1", "-f", "-q"});
   if (code != 0) return code;
   WriteDemoPipeline(folder);
   code = RunSelf({"run", pipeline, "--name", "demo", "--duration", options.duration, "--db",

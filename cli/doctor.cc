@@ -236,6 +236,9 @@ int Doctor(DoctorOptions options) {
     const auto parent = std::filesystem::path(options.database).parent_path();
     options.folder = parent.empty() ? "." : parent.string();
   }
+  if (!std::filesystem::is_directory(options.folder))
+    throw Error(ExitCode::kBadData, "is not a folder", options.folder,
+                "--folder names one whose storage is measured");
   probes::bpf::CheckLimits();
   std::optional<dashboards::TransientNote> note("asking each probe ...");
   const std::vector<Capability> capabilities = probes::CheckCapabilities(probes::Host());

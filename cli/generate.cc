@@ -30,6 +30,7 @@ struct GenerateOptions {
   std::string keys;
   bool clustered = false;
   bool replace = false;
+  bool quiet = false;
 };
 
 template <typename T>
@@ -82,20 +83,23 @@ int Generate(const GenerateOptions& options) {
   const workloads::WorkloadSpec spec = MakeSpec(options);
   const workloads::TableEncryption encryption = MakeEncryption(options);
   const int64_t start_ns = MonotonicNs();
-  dashboards::Progress progress("generate");
-  progress.Update(0, "");  // the first stripe takes seconds
+  std::optional<dashboards::Progress> progress;
+  if (!options.quiet) progress.emplace("generate");
+  if (progress) progress->Update(0, "");  // the first stripe takes seconds
   const auto table = workloads::GenerateTable(
       spec, options.folder,
       [&](double fraction, const std::string& note) {
         if (experiments::Interrupted())
           throw Error(ExitCode::kInterrupted, "interrupted; nothing was written");
-        progress.Update(fraction, note);
+        if (progress) progress->Update(fraction, note);
       },
       options.replace, encryption);
+  if (options.explain) fmt::print("{}", ExplainLayout(table.schema, table.layout));
+  if (!progress) return 0;
   const double seconds = static_cast<double>(MonotonicNs() - start_ns) * 1e-9;
   size_t used = 0;
   for (const bool is_used : table.used) used += is_used ? 1 : 0;
-  progress.Finish(fmt::format(
+  progress->Finish(fmt::format(
       "{} rows, {} features, {} in {} file{}, {} of values written at {}", spec.rows,
       table.features.size(), FormatBytes(static_cast<double>(table.file_bytes)), table.files,
       table.files == 1 ? "" : "s", FormatBytes(static_cast<double>(table.raw_bytes)),
@@ -105,7 +109,6 @@ int Generate(const GenerateOptions& options) {
              FormatPercent(static_cast<double>(table.used_bytes()) /
                            static_cast<double>(table.feature_bytes())));
   if (options.compression) fmt::print(stderr, "{}", UnusedCodecLine(table.layout));
-  if (options.explain) fmt::print("{}", ExplainLayout(table.schema, table.layout));
   fmt::print(stderr, "next: {} run {}/pipeline.toml\n", ShellWord(ProgramName()),
              ShellWord(options.folder));
   return 0;
@@ -171,6 +174,7 @@ HR_COMMAND(
            ->TypeName("PLACE");
        command_line.AddFlag("-f,--force", options->replace,
                             "Replace the table in an existing folder");
+       command_line.AddFlag("-q,--quiet", options->quiet, "Print nothing but errors");
        return [options] { return Generate(*options); };
      }});
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -143,11 +144,24 @@ std::string WayOut(const Error& error) {
     return fmt::format("; a Python program is recorded by 'headrace profile -- python {}'",
                        Printable(error.where().substr(0, end + 3)));
   }
-  if (!error.fix().empty() || error.where().empty() || error.code() != ExitCode::kBadData)
-    return "";
-  // "unix:/run/b.sock", "shm:NAME": addresses, not paths.
-  if (error.where().find(':') < error.where().find('/')) return "";
-  const std::filesystem::path path(error.where());
+  if (!error.fix().empty() || error.where().empty()) return "";
+  // A mistake in a pipeline file, with or without a line and a column.
+  if (error.code() == ExitCode::kUsage) {
+    const bool pipeline =
+        error.where().ends_with(".toml") || error.where().find(".toml:") != std::string::npos;
+    return pipeline ? "; docs/pipeline.md describes the file" : "";
+  }
+  std::string where = error.where();
+  if (const size_t context = where.find(": "); where.starts_with("side ") && context != where.npos)
+    where = where.substr(context + 2);  // of a comparison
+  for (const char* scheme : {"unix:", "shm:"}) {
+    if (where.starts_with(scheme)) where = where.substr(std::strlen(scheme));
+  }
+  if (where.find(':') < where.find('/')) return "";  // another address, not a path
+  if (error.code() == ExitCode::kPrivilege)
+    return error.fact().starts_with("cannot ") ? "; check who may read and write it" : "";
+  if (error.code() != ExitCode::kBadData) return "";
+  const std::filesystem::path path(where);
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     const std::filesystem::path pipeline = path / "pipeline.toml";

@@ -22,6 +22,7 @@
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/verdict.h"
+#include "collectors/store/store.h"
 #include "dashboards/tune_page.h"
 #include "experiments/cache_options.h"
 #include "experiments/decision_feed.h"
@@ -407,6 +408,7 @@ int Run(const TuneOptions& options) {
   experiments::RecordingOptions recording{options.database, options.name, options.pipeline,
                                           options.measure.Arguments()};
   recording.arguments.insert(recording.arguments.end(), {"--commit-every", "400ms"});
+  { const collectors::RunStore store(options.database); }  // an unwritable one is told at once
   // The first decision is seconds away.
   if (!options.quiet && !options.json)
     fmt::print(stderr, "tuning {}: it is measured as it is, then changed\n",

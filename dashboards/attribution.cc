@@ -58,23 +58,23 @@ std::string MoreOrLess(double a, double b, const char* more, const char* less) {
 
 std::string Length(double seconds) { return FormatDuration(seconds * 1e9); }
 
-// "uses 31 % less CPU a row", "blocks 4.0 % longer a row"
+// "uses 31 % less CPU per row", "is blocked 4.0 % longer per row"
 std::string OperatorWords(const AttributionRow& row, const std::string& unit) {
   if (!row.a || !row.b) {
     const CostFigures& cost = row.a ? *row.a : *row.b;
-    return fmt::format("is in {} only ({} a {})", row.a ? "A" : "B",
+    return fmt::format("is in {} only ({} per {})", row.a ? "A" : "B",
                        Length(cost.cpu_s + cost.blocked_s), unit);
   }
   const double cpu = row.b->cpu_s - row.a->cpu_s, blocked = row.b->blocked_s - row.a->blocked_s;
   if (std::abs(cpu) >= std::abs(blocked)) {
-    return fmt::format("uses {} CPU a {}", MoreOrLess(row.a->cpu_s, row.b->cpu_s, "more", "less"),
+    return fmt::format("uses {} CPU per {}", MoreOrLess(row.a->cpu_s, row.b->cpu_s, "more", "less"),
                        unit);
   }
-  return fmt::format("is blocked {} a {}",
+  return fmt::format("is blocked {} per {}",
                      MoreOrLess(row.a->blocked_s, row.b->blocked_s, "longer", "shorter"), unit);
 }
 
-// A phrase: "decode uses 31 % less CPU a row".
+// A phrase: "decode uses 31 % less CPU per row".
 std::string Words(const AttributionRow& row, const std::string& unit) {
   const std::string name = Printable(row.name);
   const double a = row.setting_a.value_or(0), b = row.setting_b.value_or(0);
@@ -83,11 +83,11 @@ std::string Words(const AttributionRow& row, const std::string& unit) {
       return fmt::format("{} {}", name, OperatorWords(row, unit));
     case AttributedTo::kUnattributed:
       return fmt::format(
-          "CPU outside of all operators: {} a {}",
+          "CPU time outside the operators: {} per {}",
           row.a && row.b ? MoreOrLess(row.a->cpu_s, row.b->cpu_s, "more", "less") : "changed",
           unit);
     case AttributedTo::kConsumer:
-      return fmt::format("the trainer computes {} a {}", MoreOrLess(a, b, "longer", "shorter"),
+      return fmt::format("the trainer computes {} per {}", MoreOrLess(a, b, "longer", "shorter"),
                          unit);
     case AttributedTo::kDevice:
       if (a <= 0 || b <= 0) {
@@ -97,19 +97,19 @@ std::string Words(const AttributionRow& row, const std::string& unit) {
     case AttributedTo::kLock:
       return fmt::format("lock {} lets in {:.0f} instead of {:.0f}", name, b, a);
     case AttributedTo::kCores:
-      return fmt::format("{:.2f} cores instead of {:.2f} are left by others", b, a);
+      return fmt::format("other programs leave {:.2f} cores instead of {:.2f}", b, a);
     case AttributedTo::kCoreSpeed:
-      return fmt::format("all operators take {} CPU alike (the cores: load, clock, caches)",
+      return fmt::format("all operators take {} CPU (the cores changed: load, clock, caches)",
                          MoreOrLess(b, a, "more", "less"));
     case AttributedTo::kThreads:
       return fmt::format("{} has {:.0f} thread{} instead of {:.0f}", name, b, b == 1 ? "" : "s", a);
     case AttributedTo::kQueues:
-      return "other lengths of queues or of the order window";
+      return "queues or the order window have other lengths";
     case AttributedTo::kShape:
       if (row.setting_a && row.setting_b) {
         return fmt::format("batches of {:.0f} rows instead of {:.0f}", b, a);
       }
-      return "another shape: " + name;
+      return "the pipelines differ in " + name;
     case AttributedTo::kCause:
       return fmt::format("{}: {} instead of {}", name, Length(b), Length(a));
     case AttributedTo::kGroup:
@@ -182,7 +182,7 @@ void SayIdle(const Attribution& attribution, Section* section) {
                          std::abs(row.blocked_share.value_or(0)) > 0.05;
     if (!matters) continue;
     section->sentences.push_back(
-        {"BUT", fmt::format("{} {}, which does not move the rate: it does not limit",
+        {"BUT", fmt::format("{} {}. That does not change the rate, because it is not the limit",
                             Printable(row.name), OperatorWords(row, attribution.unit))});
   }
 }
@@ -312,11 +312,10 @@ Section MakeAttributionSection(const Attribution& attribution) {
   const double change = points.Of(attribution.log_ratio.value);
   const std::string because = AttributionSentence(attribution);
   section.sentences.push_back(
-      {"WHY",
-       fmt::format("{}{}", FasterOrSlower(attribution.log_ratio),
-                   because.empty() ? ": no part of it changed by more than runs of one side differ "
-                                     "by, as far as it moves the rate"
-                                   : ", " + because)});
+      {"WHY", fmt::format("{}{}", FasterOrSlower(attribution.log_ratio),
+                          because.empty() ? ": every part changed by less than runs of one side "
+                                            "differ by"
+                                          : ", " + because)});
   const AttributionRow& rest = attribution.rows.back();
   const double unexplained = points.Of(rest.throughput.value);
   std::string sum = fmt::format("{} measured; the model gives {}", Signed(change),

@@ -96,12 +96,12 @@ void SayVerdict(const ComparisonPage& page, std::vector<Sentence>* say) {
   const std::string title = InfoOf(first.figure).title;
   std::string text;
   if (!first.change) {
-    text = fmt::format("withheld: {} {}", title, first.reason);
+    text = fmt::format("no verdict: {} {}", title, first.reason);
   } else if (first.identical) {
     text = fmt::format("identical {} in {}{}", title,
                        page.input.unit == ComparedUnit::kPair ? "all " : "", units);
   } else if (!comparison.too_few.empty()) {
-    text = fmt::format("withheld: {}; seen: {} {}", comparison.too_few,
+    text = fmt::format("no verdict: {}; measured: {} {}", comparison.too_few,
                        ChangeText(first.figure, *first.change), title);
   } else {
     const std::string change = fmt::format("{} {} {}", ChangeText(first.figure, *first.change),
@@ -128,13 +128,12 @@ void SayVerdict(const ComparisonPage& page, std::vector<Sentence>* say) {
   const bool one_run = OfOneRun(page.input);
   if (page.input.unit == ComparedUnit::kBlock && !one_run && first.change &&
       comparison.too_few.empty())
-    text += "; between these two runs only: what differs from run to run is not in it";
+    text += "; between these two runs only: the next two runs may differ otherwise";
   if (page.notes.forced) text += " (NOT COMPARABLE, forced)";
   say->push_back({"VERDICT", text});
   if (one_run && first.change)
-    say->push_back({"NOTE",
-                    "these are parts of one run, so this says what changed and not what caused it: "
-                    "all else that changed between the two is in it"});
+    say->push_back(
+        {"NOTE", "these are parts of one run, so this says what changed and not what caused it"});
   if (!page.notes.machine.empty()) say->push_back({"NOTE", page.notes.machine});
 }
 
@@ -155,10 +154,10 @@ void SayHow(const ComparisonPage& page, std::vector<Sentence>* say) {
   say->push_back({"SIDES", SideText(input.a) + "; " + SideText(input.b)});
   std::vector<std::string> parts = {UnitsText(input, page.comparison)};
   if (input.unit == ComparedUnit::kPair) {
-    parts.emplace_back(fmt::format("ABBA in drawn blocks (seed {})", input.seed));
+    parts.emplace_back(fmt::format("in random order (seed {})", input.seed));
   } else if (input.unit == ComparedUnit::kBlock) {
-    parts.push_back(
-        fmt::format("of {}, of one run{}", BlockText(input), OfOneRun(input) ? "" : " a side"));
+    parts.push_back(fmt::format("{} each, cut from {}", BlockText(input),
+                                OfOneRun(input) ? "one run" : "one run of each side"));
   }
   if (notes.wall_ns > 0) parts.push_back(FormatDuration(static_cast<double>(notes.wall_ns)));
   if (input.cold) parts.emplace_back("cold");
@@ -247,8 +246,8 @@ void SayEvidence(const ComparisonPage& page, std::vector<Sentence>* say) {
                      100 * input.power)});
   }
   if (comparison.noise) {
-    say->push_back({"NOISE", fmt::format("a run and the next of the same side differ by up to {} "
-                                         "in {} (19 of 20 times)",
+    say->push_back({"NOISE", fmt::format("two runs of the same side differ by up to {} in {} "
+                                         "(95 % of the time)",
                                          SizeText(first.figure, *comparison.noise),
                                          InfoOf(first.figure).title)});
   }
@@ -257,10 +256,12 @@ void SayEvidence(const ComparisonPage& page, std::vector<Sentence>* say) {
     const bool sure = order.p < input.alpha && (order.interval.low > 0 || order.interval.high < 0);
     say->push_back(
         {"ORDER",
-         fmt::format("the second run of a pair {} {} (p {}){}",
-                     sure ? "differs from the first by" : "is not seen to differ from the first:",
-                     ChangeText(first.figure, order.change), PText(order.p),
-                     sure ? "; both sides run second equally often, so it is on neither" : "")});
+         fmt::format(
+             "{} {} (p {}){}",
+             sure ? "the second run of a pair differs from the first by"
+                  : "running second made no measurable difference:",
+             ChangeText(first.figure, order.change), PText(order.p),
+             sure ? "; each side runs second equally often, so this favours neither" : "")});
   }
   const std::string left = LeftOutText(input, comparison);
   if (!left.empty()) say->push_back({"LEFT OUT", left});
@@ -383,7 +384,7 @@ Table MetricsTable(const ComparisonPage& page) {
          metric.change ? ChangeText(metric.figure, *metric.change) : std::string("-"),
          interval && !raw ? IntervalText(metric.figure, metric.interval) : std::string("-"),
          raw                 ? std::string("-")
-         : metric.sequential ? std::string("by looks")
+         : metric.sequential ? std::string("sequential")
          : metric.p_holm     ? PText(*metric.p_holm)
                              : std::string("-"),
          metric.change ? metric.word : metric.reason,

@@ -137,6 +137,30 @@ std::string ProgramText(const analysis::HostReport& program) {
       program.words);
 }
 
+// What comes next where the pipeline is a program of the user's own: what the changes are called
+// there, the lines to paste where they can be printed, else how to see what they brought.
+std::string OwnProgramText(const PlanPage& page) {
+  const analysis::RunView& run = page.run;
+  if (analysis::IsOfService(run.run)) {
+    std::string settings;
+    for (const analysis::Change& change : page.plan.changes)
+      settings += fmt::format(" --set {}={}", change.knob, change.to);
+    return fmt::format("\nnext: start the job with{}\n", settings);
+  }
+  const std::string changes = analysis::ChangeWords(run, page.plan);
+  if (changes.empty()) return "";
+  const std::string text =
+      fmt::format("\nin {}: {}\n", Printable(run.run.program), Printable(changes));
+  if (const std::string emit = analysis::EmitOption(run);
+      !emit.empty() && !page.asked.price && !page.asked.power)
+    return text + fmt::format("next: {} plan {}{}{}{}\n", run.program, run.run.run_id,
+                              page.asked.options, emit, run.database_option);
+  const std::string command = analysis::CommandWords(run.run);
+  return text + fmt::format("next: make the change, then: {} profile {}{}{}\n", run.program,
+                            run.database_option.empty() ? "" : run.database_option.substr(1) + " ",
+                            command.empty() ? "-p PID -d 10s" : "-- ", command);
+}
+
 // The command that comes next; empty where there is nothing to do, or nothing that helps.
 std::string NextText(const PlanPage& page) {
   const analysis::RunView& run = page.run;
@@ -149,9 +173,7 @@ std::string NextText(const PlanPage& page) {
         compare);
   }
   if (run.run.pipeline_path.empty()) {
-    return fmt::format(
-        "\nnext: make these changes in {}, run it, then: {} profile -p PID -d 10s{}\n",
-        Printable(run.run.program), run.program, run.database_option);
+    return OwnProgramText(page);
   }
   const std::string& output = page.asked.output;
   const std::string file = output.empty() ? "plan.json" : ShellWord(output);

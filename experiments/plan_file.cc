@@ -82,7 +82,14 @@ PlanFile ParsePlan(const std::string& text, const std::string& path, int cores) 
 PlanFile ReadPlan(const std::string& path) {
   cpu_set_t allowed;
   const bool known = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
-  return ParsePlan(ReadWholeFile(path, kMostPlanBytes), path, known ? CPU_COUNT(&allowed) : 0);
+  std::string text;
+  try {
+    text = ReadWholeFile(path, kMostPlanBytes);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.fact(), error.where(),
+                error.fix().empty() ? kMakeOne : error.fix());
+  }
+  return ParsePlan(text, path, known ? CPU_COUNT(&allowed) : 0);
 }
 
 }  // namespace headrace::experiments

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/advice/next_step.h"
 #include "analysis/comparison/comparison.h"
 #include "analysis/run/run_view.h"
 #include "analysis/run/settings.h"
@@ -16,10 +17,16 @@
 namespace headrace::experiments {
 namespace {
 
-// What would compare the pipelines of two recorded runs, interleaved; empty where a run has no
-// pipeline file.
+// What would compare the pipelines or the programs of two recorded runs, interleaved; empty where
+// one cannot be started again, or both are the same.
 std::string RunAgainCommand(const RecordedOptions& options, const analysis::RunRow& a,
                             const analysis::RunRow& b) {
+  if (a.pipeline_path.empty() && b.pipeline_path.empty()) {
+    const std::string first = analysis::CommandWords(a), second = analysis::CommandWords(b);
+    if (first.empty() || second.empty() || first == second) return "";
+    return fmt::format("{} compare --a-cmd '{}' --b-cmd '{}'{}", options.program, first, second,
+                       options.database_option);
+  }
   if (a.pipeline_path.empty() || b.pipeline_path.empty()) return "";
   return fmt::format("{} compare {} {}{}{}{}", options.program, analysis::PipelineWord(a),
                      analysis::PipelineWord(b), analysis::RecordedOptions(a, "--a"),

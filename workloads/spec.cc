@@ -124,7 +124,8 @@ WorkloadSpec ParseSpec(std::string_view toml_text, const std::string& where) {
   try {
     document = toml::parse(toml_text, where);
   } catch (const toml::parse_error& error) {
-    Fail(where, error.source(), std::string(error.description()));
+    Fail(where, error.source(),
+         std::string(error.description()) + "; docs/characterize.md describes a spec");
   }
   WorkloadSpec spec;
   const std::vector<std::string> sections = {"table", "sessions", "projection", "pipeline"};

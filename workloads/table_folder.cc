@@ -49,7 +49,8 @@ TableFolder::TableFolder(const std::string& folder, bool replace) {
   if (!target_.has_filename()) target_ = target_.parent_path();
   if (fs::exists(target_)) {
     if (!fs::is_directory(target_))
-      throw Error(ExitCode::kUsage, "exists and is not a folder", target_.string());
+      throw Error(ExitCode::kUsage, "exists and is not a folder", target_.string(),
+                  "give another name");
     if (!fs::is_empty(target_) && !replace)
       throw Error(ExitCode::kUsage, "exists and is not empty", target_.string(),
                   "give another folder, or -f to replace the table in it");

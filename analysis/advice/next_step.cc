@@ -39,17 +39,10 @@ std::string Percents(double ratio, const Interval& interval) {
 
 // Runs the plan and compares it with before; of a program of the user's own, what to set in it.
 std::string ApplyCommand(const RunView& run) {
-  if (CannotApply(run.run).empty()) {
+  if (CannotApply(run.run).empty())
     return fmt::format("{} apply {}{}", run.program, run.run.run_id, run.database_option);
-  }
-  // What headrace.wrap() or the import hook accounts for.
-  const char* emit = "";
-  for (const OperatorRow& op : run.operators) {
-    const bool its = op.stage == "workers" || op.stage == "loader";
-    if (its && (op.name == "getitem" || op.name == "collate")) emit = " --emit dataloader";
-    if (op.stage.starts_with("tf.data")) emit = " --emit tfdata";
-  }
-  return fmt::format("{} plan {}{}{}", run.program, run.run.run_id, emit, run.database_option);
+  return fmt::format("{} plan {}{}{}", run.program, run.run.run_id, EmitOption(run),
+                     run.database_option);
 }
 
 // Worker processes of a DataLoader, of all ranks together; 0: it is none.
@@ -208,6 +201,36 @@ std::string CannotApply(const RunRow& run) {
   const std::string to = SettingOf(run, "delivery.to").value_or("");
   if (!to.empty() && to != "inline") return "it delivers its batches to another process";
   return "";
+}
+
+std::string EmitOption(const RunView& run) {
+  // What headrace.wrap() or the import hook accounts for.
+  std::string option;
+  for (const OperatorRow& op : run.operators) {
+    const bool its = op.stage == "workers" || op.stage == "loader";
+    if (its && (op.name == "getitem" || op.name == "collate")) option = " --emit dataloader";
+    if (op.stage.starts_with("tf.data")) option = " --emit tfdata";
+  }
+  return option;
+}
+
+bool IsOfService(const RunRow& run) {
+  const bool may_be =
+      run.program == "dispatcher" || run.program == "worker" || run.program == "consume";
+  return may_be && run.command.find(" service") != std::string::npos;
+}
+
+std::string CommandWords(const RunRow& run) {
+  constexpr size_t kLongest = 100;
+  if (run.command.empty() || run.command.size() > kLongest) return "";
+  size_t begin = 0;
+  while (begin <= run.command.size()) {
+    const size_t end = std::min(run.command.find(' ', begin), run.command.size());
+    const std::string word = run.command.substr(begin, end - begin);
+    if (word.empty() || ShellWord(word) != word) return "";
+    begin = end + 1;
+  }
+  return run.command;
 }
 
 std::string ChangeWords(const RunView& run, const Allocation& plan) {

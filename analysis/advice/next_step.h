@@ -31,6 +31,17 @@ NextStep NextStepOf(const RunView& run, const Statements& statements);
 // Why `headrace apply` cannot run this again with a plan; empty where it can.
 std::string CannotApply(const RunRow& run);
 
+// The option of `headrace plan` that prints the plan as lines for the program's loader, with a
+// blank before it; empty where that is none that headrace knows.
+std::string EmitOption(const RunView& run);
+
+// Whether a process of the preprocessing service was recorded: dispatcher, worker or rank.
+bool IsOfService(const RunRow& run);
+
+// The recorded command line, to be typed again; empty where it is not known word by word, as blanks
+// in an argument are not told from those between arguments.
+std::string CommandWords(const RunRow& run);
+
 // What the plan changes: "decode threads 1 -> 5, decode queue 4 -> 8"; of a program's own
 // workers in its words: "num_workers 0 -> 2".
 std::string ChangeWords(const RunView& run, const Allocation& plan);

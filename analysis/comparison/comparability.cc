@@ -194,7 +194,7 @@ class Comparer {
           (a.settings_text || !a.table_text.empty()) && (b.settings_text || !b.table_text.empty());
       Add("table", name(a), name(b),
           known ? RefuseUnless(intended_.table) : ConditionSeverity::kNote,
-          fmt::format("another table (or its files changed): {} and {}", name(a), name(b)));
+          fmt::format("different tables, or files that changed: {} and {}", name(a), name(b)));
     }
     const bool cold_differs = a.cold && b.cold && (*a.cold != 0) != (*b.cold != 0);
     const double gap =
@@ -242,11 +242,11 @@ class Comparer {
     const RunRow &a = a_.run, &b = b_.run;
     if (a.accounting_level != b.accounting_level) {
       const auto name = [](const RunRow& run) {
-        return run.accounting_level == 0 ? std::string("none, seen from outside")
-                                         : fmt::format("level {}", run.accounting_level);
+        return run.accounting_level == 0 ? std::string("from outside")
+                                         : fmt::format("at level {}", run.accounting_level);
       };
       Add("accounting", name(a), name(b), ConditionSeverity::kNote,
-          fmt::format("accounting: {} and {}", name(a), name(b)));
+          fmt::format("measured {} and {}", name(a), name(b)));
     }
     if (a.deep != b.deep) {
       Add("deep", a.deep ? "--deep" : "without", b.deep ? "--deep" : "without",
@@ -388,7 +388,9 @@ Comparability CompareConditions(std::span<const RunView* const> a,
   for (const RunView* run : a.subspan(1)) add(*a[0], *run, true);
   for (const RunView* run : b.subspan(1)) add(*b[0], *run, true);
   for (Found& one : found) {
-    if (one.runs > 1) one.difference.text += fmt::format(" (and {} more)", one.runs - 1);
+    if (one.runs > 1)
+      one.difference.text +=
+          fmt::format(" (and in {} more run{})", one.runs - 1, one.runs == 2 ? "" : "s");
     result.differences.push_back(std::move(one.difference));
   }
   AddTimes(a, b, &result.differences);

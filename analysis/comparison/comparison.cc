@@ -462,11 +462,13 @@ Comparison Compare(const ComparisonInput& input, const SequentialPlan* plan) {
                        ? static_cast<double>(out.units) < kFewestPairsToCompare
                        : best >= input.alpha;
   if (few && !first.identical) {
-    out.too_few = fmt::format("n={} {}{} cannot reach p<{:.2g} (best possible {:.2g})", out.units,
-                              ComparedUnitName(input.unit),
-                              std::string(out.units == 1 ? "" : "s") +
-                                  (input.unit == ComparedUnit::kPair ? "" : " a side"),
-                              input.alpha, best);
+    out.too_few = fmt::format(
+        "{} {}{} cannot prove a change (p would have to be below {:.2g}, and "
+        "is {:.2g} at best)",
+        out.units, ComparedUnitName(input.unit),
+        std::string(out.units == 1 ? "" : "s") +
+            (input.unit == ComparedUnit::kPair ? "" : " of one side"),
+        input.alpha, best);
     for (ComparedMetric& metric : out.metrics) {
       if (metric.identical) continue;
       metric.verdict = ChangeVerdict::kCannotTell;

@@ -249,9 +249,9 @@ void PipelinePair::FindShape() {
   const auto add = [&](const char* text) {
     what += fmt::format("{}{}", what.empty() ? "" : ", ", text);
   };
-  if (!same_stages_) add("stages (operators put together otherwise, with their threads)");
-  if (std::abs(std::log(a_.rows / b_.rows)) > kSameBatchRows) add("rows of a batch");
-  if (a.ordered() != b.ordered()) add("order");
+  if (!same_stages_) add("which stages their operators run in");
+  if (std::abs(std::log(a_.rows / b_.rows)) > kSameBatchRows) add("how many rows a batch has");
+  if (a.ordered() != b.ordered()) add("whether batches keep their order");
   if (what.empty()) return;
   shape_change_ = changes_.size();
   PairChange change{AttributedTo::kShape, 0, what, {}, {}, true};

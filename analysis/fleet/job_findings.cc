@@ -502,7 +502,8 @@ JobFindings JudgeJob(const JobView& job) {
   }
   if (f.seconds < kShortestJob) {
     f.undecided = fmt::format(
-        "ranks took batches for {:.2g} s, most of which may be the start of workers; {:g} s tell",
+        "ranks took batches for {:.2g} s, of which most may be the start of workers; a verdict "
+        "needs {:g} s",
         f.seconds, kShortestJob);
     f.undecided_fix = fmt::format("Run it longer: {:g} s at least.", kShortestJob);
     f.worker_figures = std::move(j.workers);

@@ -331,7 +331,15 @@ NodesFile ParseNodes(std::string_view toml_text, const std::string& where) {
 }
 
 NodesFile LoadNodes(const std::string& path) {
-  return ParseNodes(ReadWholeFile(path, kMaxFileBytes), path);
+  std::string text;
+  try {
+    text = ReadWholeFile(path, kMaxFileBytes);
+  } catch (const Error& error) {
+    throw Error(
+        error.code(), error.fact(), error.where(),
+        error.fix().empty() ? "docs/examples/nodes.toml is one to begin with" : error.fix());
+  }
+  return ParseNodes(text, path);
 }
 
 }  // namespace headrace::analysis

@@ -205,7 +205,9 @@ SqlResult ReadStore::QueryUntrusted(const std::string& sql, const UntrustedLimit
                        ? guard.refused
                        : word);
     }
-    if (empty) throw Error(ExitCode::kUsage, "no statement given", "SQL");
+    if (empty)
+      throw Error(ExitCode::kUsage, "no statement given", "SQL",
+                  "try 'headrace query \"SELECT * FROM operator_summary\"'");
     if (code != SQLITE_OK) {
       // DROP of a table that is not there is refused as DROP, too.
       const std::string word = FirstWord(sql);

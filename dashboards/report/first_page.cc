@@ -327,7 +327,7 @@ void MakeWithheld(const RunView& run, const Statements& statements, FirstPage* p
                     ? "Record it while it takes batches, or see all of it from outside: --no-hook."
                     : "Record it while it takes batches."});
   } else if (!run.run.pipeline_path.empty()) {
-    page->lines.push_back({"fix", "record it for longer:"});
+    page->lines.push_back({"fix", "Record it for longer:"});
     page->lines.push_back({"",
                            fmt::format("{} run {} --duration 10s{}", run.program,
                                        analysis::PipelineArguments(run.run), run.database_option),
@@ -345,6 +345,10 @@ void MakeCeiling(const RunView& run, const Statements& statements, FirstPage* pa
     page->verdict += fmt::format("; the trainer alone takes {}",
                                  Rate(static_cast<double>(run.steps.steps_count) / seconds));
   }
+  } else if (analysis::IsOfService(run.run)) {
+    page->lines.push_back({"fix", "This is one process of a job. See the whole job:"});
+    page->lines.push_back(
+        {"", fmt::format("{} report --fleet latest{}", run.program, run.database_option), true});
   for (const analysis::SiblingRow& sibling : run.siblings) {
     if (sibling.kind != "pipeline") continue;
     page->lines.push_back({"fix", "this run repeats one batch; read the full run:"});

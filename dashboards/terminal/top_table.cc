@@ -17,7 +17,7 @@ namespace headrace::dashboards {
 namespace {
 
 constexpr size_t kBarCells = 10, kQueueBarCells = 6;
-constexpr size_t kLeastName = 8, kMostName = 24;
+constexpr size_t kLeastName = 8, kMostName = 24, kThreadsCells = 3;
 constexpr int64_t kNearlyNs = 1'000'000'000;
 constexpr double kAlwaysBusy = 0.95, kHardlyWaits = 0.02, kMuch = 0.1;
 // Operators under a stage that is the limit; more in a wide table.
@@ -25,7 +25,7 @@ constexpr size_t kOperators = 2, kOperatorsWide = 3;
 
 // Which columns fit, and how wide those are that share what is left.
 struct TableColumns {
-  size_t name = kLeastName, threads = 3, course = 0;
+  size_t name = kLeastName, threads = kThreadsCells, course = 0;
   bool queue = false, allows = false, idle = false, split = false;
 };
 
@@ -56,7 +56,8 @@ size_t WantedName(const TopModel& model, const std::vector<size_t>& shown, size_
     fit(stage.name, 0);
     if (!stage.limit) continue;
     for (size_t i = 0; i < std::min(operators, stage.operators.size()); ++i) {
-      fit(stage.operators[i].name, 2);
+      const size_t cells = TextColumns(stage.operators[i].name) + 2, beside = 1 + kThreadsCells;
+      wanted = std::max(wanted, cells > beside ? cells - beside : 0);  // see RowLine
     }
   }
   for (const TopResource& resource : model.resources) fit(resource.name, 0);
@@ -223,9 +224,12 @@ StyledLine RowLine(const TableRow& row, const TableColumns& columns, bool ascii)
                                : row.inner ? TextStyle::kDim
                                            : TextStyle::kPlain;
   line.Add(!row.limit ? " " : ascii ? ">" : "▶", row.limit ? TextStyle::kLimit : TextStyle::kPlain);
-  line.Add(row.inner ? "  " + FitName(row.name, columns.name - 2) : FitName(row.name, columns.name),
-           name_style);
-  line.Add(" " + RightAlign(row.threads, columns.threads) + "  ");
+  if (row.inner) {  // an operator has no threads of its own: its name may have their cells
+    line.Add("  " + FitName(row.name, columns.name - 1 + columns.threads) + "  ", name_style);
+  } else {
+    line.Add(FitName(row.name, columns.name), name_style);
+    line.Add(" " + RightAlign(row.threads, columns.threads) + "  ");
+  }
   line.Add(Bar(row.shares.busy, kBarCells, ascii), TextStyle::kOwnTime);
   line.Add(" ").Add(PercentCell(row.shares.busy), row.limit ? TextStyle::kBold : TextStyle::kPlain);
   const bool split = row.shares.on_core || row.shares.blocked || row.shares.wants;

@@ -192,7 +192,9 @@ void LocateCache(FileTail* tail) {
 FileTail ReadDwrfTail(const Source& source) {
   FileTail tail;
   const uint64_t size = tail.file_size = source.size();
-  if (size == 0) throw Error(ExitCode::kBadData, "0 bytes: the file is empty", source.name());
+  if (size == 0)
+    throw Error(ExitCode::kBadData, "0 bytes: the file is empty", source.name(),
+                "write it again, or make a table with 'headrace generate rm1 -o DIR'");
   if (size < 5) throw At(source, 0, fmt::format("{} bytes are too few for a DWRF file", size));
   const uint64_t tail_offset = size - std::min(size, kTailRead);
   Buffer tail_bytes(size - tail_offset);

@@ -70,8 +70,8 @@ Attribution Example() {
 
 TEST(AttributionPage, SaysWhatCarriesTheChange) {
   const std::string sentence = AttributionSentence(Example());
-  EXPECT_THAT(sentence, testing::StartsWith("because decode uses 31 % less CPU a row (+18 %)"));
-  EXPECT_THAT(sentence, testing::HasSubstr("fetch is blocked 4.0 % longer a row (-1.1 %)"));
+  EXPECT_THAT(sentence, testing::StartsWith("because decode uses 31 % less CPU per row (+18 %)"));
+  EXPECT_THAT(sentence, testing::HasSubstr("fetch is blocked 4.0 % longer per row (-1.1 %)"));
   EXPECT_THAT(sentence, testing::Not(testing::HasSubstr("threads")));  // not told from 0
 }
 

@@ -187,11 +187,12 @@ void PlanFirstWorkers(const PipelineModel& model, size_t s, const Budget& budget
   }
   e->settings.push_back(Setting(
       "num_workers", std::to_string(to), "0",
-      fmt::format("{}: it makes each batch itself in {}, {} of it on a CPU, and uses it in {}; "
-                  "{:.1f} cores are there",
-                  Waited(model), FormatDuration(d.stage_s[s] * 1e9),
-                  FormatPercent(d.stage_s[s] > 0 ? d.stage_cpu_s[s] / d.stage_s[s] : 0),
-                  FormatDuration(d.consumer_s * 1e9), model.cores_available())));
+      fmt::format(
+          "{}: it makes each batch itself in {}, {} of it on a CPU, and trains on it in {}; "
+          "{:.1f} cores are available to it",
+          Waited(model), FormatDuration(d.stage_s[s] * 1e9),
+          FormatPercent(d.stage_s[s] > 0 ? d.stage_cpu_s[s] / d.stage_s[s] : 0),
+          FormatDuration(d.consumer_s * 1e9), model.cores_available())));
   e->predicted = plan.predicted;
   e->predicted_interval = plan.predicted_interval;
   e->gain_interval = plan.gain_interval;
@@ -222,11 +223,12 @@ Emitted FromLoader(const RunView& run, const PipelineModel& model, const StageMo
   if (to > 0) {
     e.settings.push_back(Setting(
         "num_workers", std::to_string(to), "0",
-        fmt::format("{}: it makes each batch itself in {}, {} of it on a CPU, and uses it in {}; "
-                    "{:.1f} cores are there",
-                    Waited(model), FormatDuration(makes * 1e9),
-                    FormatPercent(makes > 0 ? d.stage_cpu_s[s] / makes : 0),
-                    FormatDuration(takes * 1e9), cores)));
+        fmt::format(
+            "{}: it makes each batch itself in {}, {} of it on a CPU, and trains on it in {}; "
+            "{:.1f} cores are available to it",
+            Waited(model), FormatDuration(makes * 1e9),
+            FormatPercent(makes > 0 ? d.stage_cpu_s[s] / makes : 0), FormatDuration(takes * 1e9),
+            cores)));
     // Work beside the trainer, on the cores that there are, no faster than the trainer.
     double bound = std::min(to / std::max(makes, 1e-9), 1 / takes);
     if (d.cpu_s > 0) bound = std::min(bound, cores / d.cpu_s);

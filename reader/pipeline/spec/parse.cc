@@ -105,7 +105,8 @@ void ApplySetting(toml::table* root, const std::string& knob, const std::string&
   }
   if (std::find(sections.begin(), sections.begin() + kNumSections, section) ==
       sections.begin() + kNumSections)
-    fail(fmt::format("no stage or section '{}'{}", section, DidYouMean(section, sections)));
+    fail(fmt::format("no stage or section '{}'{}; there are {}", section,
+                     DidYouMean(section, sections), fmt::join(sections, ", ")));
   if (section == "cache") {  // [[cache]] is a list of one
     if (root->get("cache") == nullptr) root->insert("cache", toml::array(toml::table()));
     toml::array* caches = root->get("cache")->as_array();

@@ -102,9 +102,9 @@ const Case kCases[] = {
     {"added work", [](RunView* v) { v->added_work = "--checksum"; }, "added work", kRefuse,
      "none and --checksum"},
     {"accounting", [](RunView* v) { v->run.accounting_level = 1; }, "accounting", kNote,
-     "level 3 and level 1"},
+     "measured at level 3 and at level 1"},
     {"from outside", [](RunView* v) { v->run.accounting_level = 0; }, "accounting", kNote,
-     "seen from outside"},
+     "measured at level 3 and from outside"},
     {"deep", [](RunView* v) { v->run.deep = 1; }, "deep", kRefuse, "--deep"},
     {"flight recorder", [](RunView* v) { v->run.ring_ns = kSecond; }, "ring", kNote, "in part"},
     {"interrupted", [](RunView* v) { v->run.state = "interrupted"; }, "state", kNote,
@@ -192,7 +192,8 @@ TEST(Comparability, OfSetsNamesEachKindOnceAndWithinASide) {
   EXPECT_EQ(result.differences[0].text,
             "runs 1 and 3 of one side: settings: decode.parallelism: 1 and 8");
   EXPECT_EQ(result.differences[1].severity, kNote);
-  EXPECT_EQ(result.differences[1].text, "settings: decode.parallelism: 1 and 2 (and 1 more)");
+  EXPECT_EQ(result.differences[1].text,
+            "settings: decode.parallelism: 1 and 2 (and in 1 more run)");
 }
 
 TEST(Comparability, OfSetsFindsAnyTwoRunsAtOnce) {
