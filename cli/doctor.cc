@@ -235,10 +235,10 @@ int Doctor(DoctorOptions options) {
   if (options.folder.empty()) {
     const auto parent = std::filesystem::path(options.database).parent_path();
     options.folder = parent.empty() ? "." : parent.string();
-  }
-  if (!std::filesystem::is_directory(options.folder))
+  } else if (!std::filesystem::is_directory(options.folder)) {
     throw Error(ExitCode::kBadData, "is not a folder", options.folder,
                 "--folder names one whose storage is measured");
+  }
   probes::bpf::CheckLimits();
   std::optional<dashboards::TransientNote> note("asking each probe ...");
   const std::vector<Capability> capabilities = probes::CheckCapabilities(probes::Host());
