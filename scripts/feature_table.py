@@ -212,7 +212,7 @@ FEATURES = [
         ("a container", partly("Its file is there; no test builds it.", tree("packaging/Dockerfile", "FROM"))),
         ("without root", test("tests/packaging/clean_root.bats", "as nobody in particular")),
         ("CMake package and pkg-config", test("tests/packaging/packages.bats", "builds with the CMake package and with pkg-config")),
-        ("other processors than x86-64", partly("The wheel for 64-bit ARM, by cross compilation; tried in emulation only.",
+        ("other processors than x86-64", partly("The wheel and the Debian packages for 64-bit ARM, by cross compilation; tried in emulation only.",
                                                    test("tests/packaging/wheel_arm64.bats", "byte for byte"))),
     ]),
     ("Documents", [
