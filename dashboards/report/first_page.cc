@@ -317,6 +317,10 @@ void MakeWithheld(const RunView& run, const Statements& statements, FirstPage* p
   if (statements.doubts.any()) {
     page->lines.push_back(
         {"fix", "Fix the program's instrumentation: no verdict can rest on impossible figures."});
+  } else if (analysis::IsOfService(run.run)) {
+    page->lines.push_back({"fix", "This is one process of a job. See the whole job:"});
+    page->lines.push_back(
+        {"", fmt::format("{} report --fleet latest{}", run.program, run.database_option), true});
   } else if (run.run.pipeline_path.empty() && !run.operators.empty()) {
     const bool hooked =
         std::any_of(run.stages.begin(), run.stages.end(), [&](const analysis::StageRow& stage) {
@@ -345,10 +349,6 @@ void MakeCeiling(const RunView& run, const Statements& statements, FirstPage* pa
     page->verdict += fmt::format("; the trainer alone takes {}",
                                  Rate(static_cast<double>(run.steps.steps_count) / seconds));
   }
-  } else if (analysis::IsOfService(run.run)) {
-    page->lines.push_back({"fix", "This is one process of a job. See the whole job:"});
-    page->lines.push_back(
-        {"", fmt::format("{} report --fleet latest{}", run.program, run.database_option), true});
   for (const analysis::SiblingRow& sibling : run.siblings) {
     if (sibling.kind != "pipeline") continue;
     page->lines.push_back({"fix", "this run repeats one batch; read the full run:"});
