@@ -32,6 +32,7 @@
 #include "reader/service/control.h"
 #include "reader/service/job_folder.h"
 #include "reader/service/process_name.h"
+#include "reader/service/unit_check.h"
 #include "reader/service/unit_order.h"
 #include "reader/service/wakeup.h"
 
@@ -105,6 +106,7 @@ struct ReceiveJob::State {
   std::condition_variable changed;
   std::optional<Listener> listener;  // once set, the accepting thread's
   std::optional<Client> client;
+  UnitCheck check_unit;
   std::deque<TensorBatch> units;
   std::set<std::string> said;      // of workers
   std::optional<UnitOrder> order;  // of units that wait for their turn, if they have one
@@ -383,6 +385,7 @@ void ReceiveJob::State::Receive(const std::shared_ptr<Receiver>& from) {
 // place needs its thread.
 bool ReceiveJob::State::Admit(const Receiver& from, TensorBatch&& unit) {
   std::unique_lock lock(mutex);
+  bool is_checked = false;
   for (bool has_waited = false; !is_done && !Stopped(); has_waited = true) {
     if (has_waited) {
       if (from.has_hung_up()) return false;
@@ -394,6 +397,10 @@ bool ReceiveJob::State::Admit(const Receiver& from, TensorBatch&& unit) {
     // Units out of turn do not count: the dispatcher leases few of those, and the one that all wait
     // for may be behind them.
     if (units.size() >= options.queue) continue;
+    // One of another term may be of another pipeline, and is dropped.
+    const bool is_of_this =
+        unit.term == client->term() && client->state() != Client::State::kJoining;
+    if (is_of_this && !std::exchange(is_checked, true)) check_unit(unit);
     switch (client->Admit(unit.term, unit.spans)) {
       case Client::Admission::kWait:
         continue;

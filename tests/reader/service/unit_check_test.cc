@@ -1,0 +1,81 @@
+// What a worker sends that ranks could not put together: it is refused, and no trainer ends by it.
+#include "reader/service/unit_check.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace headrace::reader::service {
+namespace {
+
+TensorBatch UnitOfThree() {
+  TensorBatch unit;
+  unit.rows = 3;
+  unit.first_row = 10;
+  unit.dense_names = {"age"};
+  unit.dense.resize(3);
+  unit.sparse.keys = {"ids"};
+  unit.sparse.rows = 3;
+  unit.spans = {{0, 0, 10, 2, 2}, {0, 1, 12, 4, 1}};
+  return unit;
+}
+
+void ExpectRefused(UnitCheck check, const TensorBatch& unit) {
+  try {
+    check(unit);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadData);
+  }
+}
+
+TEST(UnitCheck, RefusesSpansThatAreNotThoseOfTheRows) {
+  UnitCheck()(UnitOfThree());
+  TensorBatch none;
+  none.spans = {{0, 0, 10, 5, 0}};
+  UnitCheck()(none);
+  for (const std::vector<RowSpan>& spans : std::vector<std::vector<RowSpan>>{
+           {},                  // no row is of any
+           {{0, 0, 10, 2, 2}},  // one is of none
+           {{0, 0, 10, 4, 4}},  // more than there are
+           {{0, 0, 10, 2, 3}},  // more than the span has
+           {{0, 0, 10, 3, UINT64_MAX}, {0, 0, 13, 9, 4}},
+           {{0, 0, 11, 3, 3}},  // the first is before it
+           {{0, 0, 9, 3, 3}},   // the last is behind it
+           {{0, 0, UINT64_MAX, UINT64_MAX, 3}},
+       }) {
+    TensorBatch unit = UnitOfThree();
+    unit.spans = spans;
+    ExpectRefused({}, unit);
+  }
+  TensorBatch twice = UnitOfThree();
+  twice.spans = {{0, 0, 10, 9, 3}};
+  twice.row_ids.resize(3);
+  for (size_t row = 0; row < 3; ++row) twice.row_ids[row] = 11;
+  ExpectRefused({}, twice);
+}
+
+TEST(UnitCheck, RefusesOtherFeatures) {
+  UnitCheck check;
+  check(UnitOfThree());
+  check(UnitOfThree());
+  TensorBatch other = UnitOfThree();
+  other.dense_names = {"height"};
+  ExpectRefused(check, other);
+  other = UnitOfThree();
+  other.sparse.keys = {"names"};
+  ExpectRefused(check, other);
+  other = UnitOfThree();
+  other.weighted_sparse.keys = {"ids"};
+  ExpectRefused(check, other);
+  other = UnitOfThree();
+  other.labels.resize(3);
+  ExpectRefused(check, other);
+  TensorBatch none;  // rows that a filter dropped come without names
+  none.spans = {{0, 0, 10, 5, 0}};
+  check(none);
+  check(UnitOfThree());
+}
+
+}  // namespace
+}  // namespace headrace::reader::service
