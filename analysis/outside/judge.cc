@@ -67,6 +67,7 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
   for (size_t u = 1; u < out_->units.size(); ++u) {
     if (out_->units[u].role == UnitRole::kProducer) producers.push_back(u);
   }
+  if (producers.empty() && HasIdleWorkers(totals)) return {OutsideLimit::kConsumer, 0};
   if (producers.empty()) {
     const double most = std::max({kAloneWaits, own.on_cpu, own.runnable});
     if (own.storage > most) return {OutsideLimit::kStorage, 0};
@@ -89,7 +90,8 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
   std::optional<size_t> next;
   double least_wait = 0;
   for (const size_t u : producers) {
-    if (out_->units[u].distance > 1 || Waited(0, u, totals) < counts) continue;
+    if (out_->units[u].distance > 1) continue;
+    if (Waited(0, u, totals) < counts && !IsRayWorker(out_->units[u])) continue;
     const UnitShares shares = Shares(u, totals);
     const double wait = waits_for_consumer(u, shares);
     const double work = out_->units[u].uneven ? 1 : shares.work();
@@ -129,6 +131,10 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
   if (wait_consumer > stall) {
     if (own.storage > kConsumerReads) return {OutsideLimit::kStorage, 0};
     if (own.network > kConsumerReads) return {OutsideLimit::kNetwork, 0};
+    // Threads of one process may wait for each other for other reasons.
+    const bool mutual = stall > kHighStall && out_->knowledge >= OutsideKnowledge::kWakers &&
+                        out_->units[at].kind != out_->units[0].kind;
+    if (mutual) return {OutsideLimit::kPauses, at};
     return {OutsideLimit::kConsumer, 0};
   }
   const OutsideLimit limit = LimitOf(Shares(at, totals), out_->units[at].threads_count);
@@ -146,6 +152,17 @@ bool OutsideJudge::IsAmbiguous(OutsideLimit limit, const Totals& totals) const {
     return shares.wait_consumer > kBothWait && Stall(totals) > kHighStall;
   }
   return limit == OutsideLimit::kLock && !HandOnALock(shares, out_->units[unit].threads_count);
+}
+
+// Whether processes beside the consumer's wait for it all the time: workers that have nothing to
+// do.
+bool OutsideJudge::HasIdleWorkers(const Totals& totals) const {
+  const double lifetime = totals.times[consumer_].total();
+  return std::any_of(out_->units.begin(), out_->units.end(), [&](const OutsideUnit& unit) {
+    return unit.role == UnitRole::kIdle && unit.distance == 1 && unit.kind != out_->units[0].kind &&
+           unit.shares.wait_consumer > kIdleWorkerWaits &&
+           totals.times[unit.key_group].total() > kIdleWorkerWaits * lifetime;
+  });
 }
 
 OutsideJudge::Sharing OutsideJudge::SharesInterpreter(const Totals& totals) const {
@@ -314,6 +331,22 @@ void OutsideJudge::FindDistances(const Totals& totals) {
     }
     front = std::move(next);
   }
+  // Ray hands objects over by a store and its own daemons: nobody sees a task end the driver's
+  // wait.
+  for (OutsideUnit& unit : out_->units) {
+    if (unit.distance < 0 && IsRayWorker(unit)) unit.distance = 1;
+  }
+}
+
+// A process that runs tasks or an actor of Ray, by the name that Ray gives it.
+bool OutsideJudge::IsRayWorker(const OutsideUnit& unit) const {
+  return out_->kinds[unit.kind].name.starts_with("ray::");
+}
+
+// Whether the consumer is a driver of Ray, whose other threads mostly pass things on.
+bool OutsideJudge::IsRayDriver() const {
+  return std::any_of(out_->units.begin(), out_->units.end(),
+                     [&](const OutsideUnit& unit) { return IsRayWorker(unit); });
 }
 
 // Kinds of which a process has a channel into one of kind `home`.
@@ -427,9 +460,17 @@ bool OutsideJudge::IsProducer(size_t u, const Totals& totals) const {
   const OutsideUnit& unit = out_->units[u];
   const double lifetime = totals.times[consumer_].total();
   if (unit.distance < 0 || lifetime <= 0) return false;
+  const bool of_driver = unit.kind == out_->units[0].kind && IsRayDriver();
+  if (of_driver && unit.shares.on_cpu + unit.shares.runnable < kRelaysAtMost) return false;
   const double alive = totals.times[unit.key_group].total() / lifetime;
   const UnitShares& shares = unit.shares;
-  return alive * (shares.on_cpu + shares.runnable + shares.storage + shares.network) >
+  // Of another process that ends many of the consumer's waits it does not matter how little it
+  // works.
+  const bool ends_waits = out_->knowledge >= OutsideKnowledge::kCounts &&
+                          unit.kind != out_->units[0].kind &&
+                          Waited(0, u, totals) > kSmallStall * lifetime;
+  return ends_waits ||
+         alive * (shares.on_cpu + shares.runnable + shares.storage + shares.network) >
              kUnitTakesPart ||
          alive * shares.sleep > kUnitSleeps;
 }

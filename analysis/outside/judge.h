@@ -49,6 +49,8 @@ class OutsideJudge {
   void AddUnit(const std::vector<size_t>& groups, const Totals& totals);
   bool IsAncestor(size_t kind, size_t of) const;
   double Waited(size_t wakee, size_t waker, const Totals& totals) const;
+  bool IsRayWorker(const OutsideUnit& unit) const;
+  bool IsRayDriver() const;
   void FindDistances(const Totals& totals);
   std::set<size_t> LinkedKinds(size_t home) const;
   bool TowardsConsumer(size_t unit, size_t other) const;
@@ -56,6 +58,7 @@ class OutsideJudge {
   bool Receives(const OutsideUnit& unit) const;
   double StallSeconds(const Totals& totals) const;
   bool IsProducer(size_t u, const Totals& totals) const;
+  bool HasIdleWorkers(const Totals& totals) const;
   std::optional<size_t> Upstream(size_t u, const Totals& totals,
                                  const std::set<size_t>& walked) const;
 

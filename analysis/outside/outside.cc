@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -349,6 +350,17 @@ bool OthersCompute(const Outside& out) {
   });
 }
 
+// Where the consumer's thread limits beside others that feed it: whether what it does is its step
+// or loading, by its sampled stacks. Samples that follow each other are alike: they count half.
+OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random) {
+  const std::optional<double> own = out.OwnWork();
+  if (limit != OutsideLimit::kConsumer || !own) return limit;
+  const double samples = std::max(1.0, static_cast<double>(out.python->samples_count) / 2);
+  const double drawn = *own + std::sqrt(*own * (1 - *own) / samples) * random->Normal();
+  const double step = 1 - out.stall_ratio - drawn;
+  return drawn > step ? OutsideLimit::kOwnWork : limit;
+}
+
 // What limits, with its probability: by slices drawn anew, less what was lost.
 void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<size_t>& all,
                  double lost_share, Outside* out) {
@@ -364,7 +376,8 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
       for (size_t& pick : picks) pick = all[pick];
     }
     const Totals drawn = Sum(*out, slices, picks);
-    ++wins[judge.Decide(drawn).first];
+    const OutsideLimit limit = judge.Decide(drawn).first;
+    ++wins[DrawOwnWork(*out, limit, &random)];
     stalls.push_back(judge.Stall(drawn));
   }
   if (all.size() >= 3) out->stall_interval = IntervalAround(out->stall_ratio, stalls, 0.9);
@@ -379,16 +392,17 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
   for (const auto& [each, count] : wins) {
     const double share = static_cast<double>(count) / static_cast<double>(kOutsideDraws);
     double likely = most;
-    if (each == OutsideLimit::kConsumer && MayUnpickle(*out)) likely = std::min(most, kMayUnpickle);
     if (each == OutsideLimit::kInterpreter || each == OutsideLimit::kLock) {
       likely = std::min(most, kThreadsInTurn);
     }
+    if (each == OutsideLimit::kPauses) likely = std::min(likely, kMutualWaits);
     if (each == OutsideLimit::kSleep && OthersCompute(*out)) likely = std::min(likely, kIdleTimer);
     if (is_contended) {
       likely = std::min(likely, MostBesideOthers(*out->cores_others, *out->core_budget.cores));
     }
     if (judge.IsAmbiguous(each, whole)) likely = std::min(likely, kAmbiguous);
-    const bool loading = each != OutsideLimit::kConsumer && each != OutsideLimit::kAlone;
+    const bool loading = each != OutsideLimit::kConsumer && each != OutsideLimit::kAlone &&
+                         each != OutsideLimit::kOwnWork;
     if (loading && out->accelerators && out->accelerators->Contradict()) {
       likely = std::min(likely, kDeviceDisagrees);
     }
@@ -472,7 +486,7 @@ MoreProducers RoomForMore(double now, double stall, double each, double free_cor
 }
 
 bool MayUnpickle(const Outside& out) {
-  if (out.flavour != OutsideFlavour::kTorch || out.units.empty()) return false;
+  if (out.flavour != OutsideFlavour::kTorch || out.units.empty() || out.python) return false;
   const OutsideUnit& consumer = out.units[0];
   if (consumer.role != UnitRole::kConsumer || consumer.shares.on_cpu < kUnpicklerComputes)
     return false;
@@ -530,6 +544,7 @@ Outside LookFromOutside(const RunView& run) {
     if (look.FindUnits(Sum(out, slices, all))) all = Steady(out, slices, look.consumer(), all);
   }
   out.steady_slices = all.size();
+  out.steady_s = static_cast<double>(all.size()) * static_cast<double>(run.course_slice_ns) * 1e-9;
   const Totals whole = Sum(out, slices, all);
   OutsideJudge judge(run, &out);
   if (!judge.FindUnits(whole)) {
@@ -542,6 +557,9 @@ Outside LookFromOutside(const RunView& run) {
   out.accelerators = LookAtAccelerators(run, WaitsOf(judge, run, slices, all, out));
   SayUnseenAccelerator(&out);
 
+  if (out.groups[judge.consumer()].main) {
+    out.python = LookAtPython(run, out.kinds[out.units[0].kind].process_ids);
+  }
   AddFindings(judge, slices, all, lost.share, &out);
   const auto [limit, culprit] = judge.Decide(whole);
   out.culprit = out.findings[0].limit == limit ? culprit : 0;

@@ -23,7 +23,7 @@ struct MoreProducers {
 MoreProducers RoomForMore(double now, double stall, double each, double free_cores);
 
 // Whether the consumer computes beside workers that are processes: taking a batch that was pickled
-// is work of its own thread, and from outside looks like its step.
+// is work of its own thread, and from outside looks like its step unless its functions were seen.
 bool MayUnpickle(const Outside& outside);
 
 // Never throws; `run` may be any kind of run.

@@ -168,6 +168,10 @@ class Builder {
           name = candidate;
         }
       }
+      // Python starts this one beside those that share memory or are spawned: it is none of them.
+      if (process->command.find("multiprocessing.resource_tracker") != std::string::npos) {
+        name = "resource_tracker";
+      }
       const auto parent = by_pid.find(process->parent_pid);
       std::optional<size_t> parent_kind;
       if (parent != by_pid.end() && parent->second != process) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/outside/python_time.h"
 #include "analysis/outside/threads.h"
 #include "analysis/run/accelerator_use.h"
 #include "analysis/run/cpu_quota.h"
@@ -60,7 +61,9 @@ enum class OutsideLimit : uint8_t {
   kInterpreter,  // Python's, of which one thread at a time runs
   kSleep,
   kConsumer,
-  kAlone,  // one thread does everything
+  kPauses,   // each side waits for the other: what lies between them is too little
+  kOwnWork,  // the consumer's thread makes batches itself, or unpacks them
+  kAlone,    // one thread does everything
   kNone
 };
 const char* OutsideLimitName(OutsideLimit limit);  // "producers", "cores", "storage", ...
@@ -84,6 +87,7 @@ struct Outside : SeenThreads {
   std::optional<Interval> stall_interval;  // 90 %
   // Slices that the verdict is about: without start and end of the program.
   size_t steady_slices = 0;
+  double steady_s = 0;
   bool stall_assumed = false;  // it is unknown who ended the waits, so all of them are counted
   // Busy share of the cores that the run may use. Where these are not all cores of the machine,
   // only the process tree's own use is known, and others may use the rest as well.
@@ -94,8 +98,13 @@ struct Outside : SeenThreads {
   std::optional<double> cores_used;    // by the threads of the process tree that were seen
   std::optional<double> cores_others;  // by other programs
   std::optional<Accelerators> accelerators;
+  std::optional<PythonTime> python;  // of the consumer's main thread
   std::vector<std::string> unknown;  // what cannot be said, a sentence each
   std::string measure;               // undecided: what would decide it
+
+  // Share of the steady time in which the consumer's thread makes or unpacks batches itself; none
+  // where its functions were not seen.
+  std::optional<double> OwnWork() const;
 };
 
 }  // namespace headrace::analysis

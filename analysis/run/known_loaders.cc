@@ -31,6 +31,9 @@ constexpr KnownLoader kKnownLoaders[] = {
      "tf.data ", kTfDataPool, "prefetch"},
     {"tf.data *", "num_parallel_calls", "parallel call", "parallel calls", nullptr, "tf.data ",
      kTfDataPool, "prefetch"},
+    {"ray.data collate", "", "thread", "threads", nullptr, nullptr, nullptr, nullptr, false,
+     "Threads of the trainer's process run collate_fn, Python code in turn. Move what it computes "
+     "into map_batches(), which runs in processes of its own."},
     {"ray.data *", "concurrency", "process", "processes", nullptr, "ray.data "},
 };
 constexpr KnownLoader kAnyStage = {"", "", "thread", "threads"};

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "analysis/advice/next_step.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/running_ahead.h"
 #include "analysis/run/known_loaders.h"
+#include "analysis/run/own_threads.h"
 #include "analysis/run/settings.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
@@ -140,13 +142,26 @@ std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorR
                                  {"network", "waits for the network", "waiting for the network"},
                                  {"lock", "waits for a lock", "waiting for a lock"},
                                  {"sleep", "sleeps", "sleeping on a timer"}};
+  constexpr MainWait kBehindThreads[] = {
+      {"network", "waits for its threads, and they for the network,",
+       "waiting for its threads and they for the network"},
+      {"storage", "waits for its threads, and they for storage,",
+       "waiting for its threads and they for storage"},
+      {"sleep", "waits for its threads, which sleep,", "waiting for its threads, which sleep"}};
   if (op.busy_ns <= 0) return std::nullopt;
   for (MainWait wait : kWaits) {
     const auto waited = SumOf(run, "off_cpu_ns", [&](const analysis::MeasurementRow& row) {
       return row.operator_name == op.name && row.stage == op.stage && row.cause == wait.cause;
     });
     wait.share = std::min(1.0, waited.value_or(0) / static_cast<double>(op.busy_ns));
-    if (wait.share >= kMost) return wait;
+    if (wait.share < kMost) continue;
+    if (std::string_view(wait.cause) != "lock") return wait;
+    const std::string behind = analysis::CauseInOwnThreads(run, op);
+    for (const MainWait& other : kBehindThreads) {
+      if (behind == other.cause)
+        return MainWait{other.cause, other.does, other.waiting, wait.share};
+    }
+    return wait;
   }
   return std::nullopt;
 }
@@ -157,6 +172,19 @@ std::string WaitSentence(const RunView& run, const analysis::OperatorRow& op) {
   if (!wait) return "";
   return fmt::format(" {} {} {} of its busy time.", op.name, wait->does,
                      FormatPercent(wait->share));
+}
+
+// Where the trainer's own thread limits and its step takes more of it than the batches do: "its
+// step takes 70 % of the time, unpickle most of the rest"; else empty.
+std::string OwnThreadParts(const PipelineModel& model, const Finding& first) {
+  if (!first.limit.Is(analysis::kThreadLimit)) return "";
+  const double loads_s = model.OnConsumers(model.current(), model.demands());
+  const double step_s = model.demands().consumer_s;
+  if (step_s <= loads_s || loads_s <= 0) return "";
+  return fmt::format("its step takes {} of the time, {}",
+                     FormatPercent(step_s / (loads_s + step_s)),
+                     first.culprit ? model.operators()[*first.culprit].name + " most of the rest"
+                                   : std::string("batches the rest"));
 }
 
 // The rows that do not limit: the tightest of them, and the trainer.
@@ -437,6 +465,9 @@ std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) 
                        LimitWord(bottleneck.findings[1].limit));
   }
   std::string name = LimitWord(first.limit);
+  if (const std::string parts = OwnThreadParts(model, first); !parts.empty()) {
+    return fmt::format("{} (probability {}): {}", name, ProbabilityText(first.probability), parts);
+  }
   if (first.culprit) {
     const std::string& op = model.operators()[*first.culprit].name;
     const bool one_of_many = !first.limit.Is(analysis::kStageLimit) ||

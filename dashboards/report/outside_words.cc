@@ -9,6 +9,7 @@
 #include "analysis/thresholds.h"
 #include "base/units.h"
 #include "dashboards/report/accelerator_words.h"
+#include "dashboards/report/own_work_words.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/wording.h"
 
@@ -124,7 +125,15 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
     case OutsideLimit::kSleep:
       return "a timer";
     case OutsideLimit::kConsumer:
-      return ConsumerWord(seen);
+      return analysis::MayUnpickle(seen)
+                 ? ConsumerWord(seen) + "'s thread: its step, or sampling or unpickling in it"
+                 : ConsumerWord(seen);
+    case OutsideLimit::kPauses:
+      return "pauses of " +
+             (seen.culprit == 0 ? std::string("those who feed it") : UnitWord(seen, seen.culprit));
+    case OutsideLimit::kOwnWork:
+      return fmt::format("{}'s own thread, operator {}", ConsumerWord(seen),
+                         seen.python->operator_name);
     case OutsideLimit::kAlone:
       return "one thread that loads and computes in turn";
     case OutsideLimit::kNone:
@@ -257,10 +266,10 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
       }
       std::string text = "nothing in the loading: it keeps up";
       if (analysis::MayUnpickle(seen)) {
-        text +=
-            ", unless the trainer's thread is busy with samplers or unpickling (start the program "
-            "by "
-            "'headrace profile --' to tell)";
+        text =
+            "first tell a step from samplers and unpickling in that thread: pip install py-spy, "
+            "or start the program by 'headrace profile --'. If it is the step, nothing in the "
+            "loading helps";
       }
       if (unit.role == analysis::UnitRole::kConsumer && seen.units.size() > 1) {
         for (const OutsideUnit& other : seen.units) {
@@ -276,6 +285,14 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
       }
       return text;
     }
+    case OutsideLimit::kPauses:
+      return fmt::format(
+          "a longer queue bridges the pauses{}: at most {:.1f} times the rate. Or find what "
+          "pauses: a slow item that others wait for, a file being opened, a retry",
+          torch ? " (prefetch_factor; in_order=False where order does not matter)" : "",
+          1 / std::max(0.1, 1 - seen.stall_ratio));
+    case OutsideLimit::kOwnWork:
+      return AdviceForOwnWork(seen);
     case OutsideLimit::kAlone:
       return AdviceAlone(seen);
     case OutsideLimit::kNone:
@@ -323,8 +340,10 @@ Table Findings(const Outside& seen) {
 // too little about that.
 std::optional<double> MostGain(const Outside& seen) {
   if (seen.findings[0].limit == OutsideLimit::kConsumer || !HasProducers(seen)) return std::nullopt;
-  if (seen.stall_ratio <= 0.02 || seen.stall_ratio >= 0.98) return std::nullopt;
-  const double gain = 1 / (1 - seen.stall_ratio);
+  const bool own = seen.findings[0].limit == OutsideLimit::kOwnWork;
+  const double loads = seen.stall_ratio + (own ? seen.OwnWork().value_or(0) : 0);
+  if (loads <= 0.02 || loads >= 0.98) return std::nullopt;
+  const double gain = 1 / (1 - loads);
   if (!seen.accelerators) return gain;
   return std::min(gain, seen.accelerators->MostGain().value_or(gain));
 }
@@ -362,6 +381,18 @@ void AddOutsideStall(const Outside& seen, FirstPage* page) {
   if (!HasProducers(seen)) {
     page->badge = "ONE THREAD";
     page->verdict = who + " loads and computes in turn in one thread: nothing feeds it.";
+    return;
+  }
+  if (seen.findings[0].limit == OutsideLimit::kOwnWork) {
+    AddOwnWork(seen, who, page);
+    return;
+  }
+  if (seen.findings[0].limit == OutsideLimit::kConsumer && analysis::MayUnpickle(seen)) {
+    page->badge = "ONE THREAD BUSY";
+    page->verdict = fmt::format(
+        "{}'s main thread hardly waits ({} of the time): it trains, or "
+        "samples and unpacks batches.",
+        who, Share(seen.stall_ratio));
     return;
   }
   page->badge = StallGrade(seen.stall_ratio);
@@ -416,7 +447,11 @@ std::string LimitLine(const Outside& seen) {
     return fmt::format("{} ({}): {}", LimitWord(seen, OutsideLimit::kAlone), unit.name, waits);
   }
   if (first.limit == OutsideLimit::kAlone || seen.units.size() == 1) {
-    return fmt::format("{} ({})", LimitWord(seen, first.limit), unit.name);
+    const auto own = seen.OwnWork();
+    return fmt::format(
+        "{} ({}){}", LimitWord(seen, first.limit), unit.name,
+        own ? fmt::format(": at least {} of its time in loading{}", Share(*own), OwnFunction(seen))
+            : "");
   }
   if (seen.decided) {
     if (unit.uneven) return fmt::format("{}: pid {}", named(first), unit.uneven->pid);
@@ -543,7 +578,8 @@ void AddOutsidePage(const RunView& run, const Outside& seen, FirstPage* page) {
   if (seen.decided) {
     page->lines.push_back({"fix", Advice(run, seen)});
     if (seen.flavour == OutsideFlavour::kTorch &&
-        seen.findings[0].limit != OutsideLimit::kConsumer) {
+        seen.findings[0].limit != OutsideLimit::kConsumer &&
+        seen.findings[0].limit != OutsideLimit::kOwnWork) {
       page->lines.push_back({"",
                              fmt::format("{} plan {} --emit dataloader{}", run.program,
                                          run.run.run_id, run.database_option),

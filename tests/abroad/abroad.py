@@ -1,6 +1,6 @@
 """Programs of other people's kinds: what headrace says of each, against what an intervention shows.
 
-    python3 tests/abroad/abroad.py HEADRACE [--python PYTHON] [--only NAME,...] [--pairs N] [--markdown FILE]
+    python3 tests/abroad/abroad.py HEADRACE [--python PYTHON] [--only NAME,...] [--pairs N] [--markdown FILE] [--programs FOLDER]
 
 Each program of tests/abroad/programs is run as it is and with the change that lifts its limit (--fix), in turns; then once
 under `headrace profile` with the import hook and once without. The words that name the limit were written down before
@@ -9,17 +9,19 @@ more. A promise holds when its interval holds the gain of the change that was ad
 Ends with 77 where nothing can be run: PYTHON must be able to import torch.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
 import re
+import runpy
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 
-PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"  # Of another folder: --programs.
 
 # Words of the line "limit" (and of its operator) with the hook, words of it from outside, words of the advice that are the
 # program's own change; None: not asked.
@@ -101,8 +103,8 @@ def rate_of(output):
 
 
 class Abroad:
-    def __init__(self, arguments, folder):
-        self.arguments, self.folder = arguments, folder
+    def __init__(self, arguments, folder, programs, needs):
+        self.arguments, self.folder, self.programs, self.needs = arguments, folder, programs, needs
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith("HEADRACE_")}
 
     def command(self, name, seconds, fixed):
@@ -111,22 +113,22 @@ class Abroad:
         elif name.endswith((".go", ".cc")):
             command = [str(self.folder / name[:-3])]
         elif name == "ranks":
-            command = [self.arguments.python, "-m", "torch.distributed.run", "--nproc-per-node=2", f"{PROGRAMS}/ranks.py"]
+            command = [self.arguments.python, "-m", "torch.distributed.run", "--nproc-per-node=2", f"{self.programs}/ranks.py"]
         else:
-            command = [self.arguments.python, str(PROGRAMS / (name + ".py"))]
+            command = [self.arguments.python, str(self.programs / (name + ".py"))]
         return command + ["--seconds", str(seconds)] + (["--fix"] if fixed else [])
 
     def why_not(self, name):
         """Builds it where that is needed."""
         if name.endswith(".java"):
-            return self.built("javac", ["-d", str(self.folder), str(PROGRAMS / name)])
+            return self.built("javac", ["-d", str(self.folder), str(self.programs / name)])
         if name.endswith(".go"):
-            return self.built("go", ["build", "-o", str(self.folder / name[:-3]), str(PROGRAMS / name)])
+            return self.built("go", ["build", "-o", str(self.folder / name[:-3]), str(self.programs / name)])
         if name.endswith(".cc"):
-            return self.built("c++", ["-O2", "-pthread", "-o", str(self.folder / name[:-3]), str(PROGRAMS / name)])
+            return self.built("c++", ["-O2", "-pthread", "-o", str(self.folder / name[:-3]), str(self.programs / name)])
         if name.startswith("cuda_") and not self.has_device():
             return f"{self.arguments.python} sees no CUDA device"
-        module = NEEDS.get(name)
+        module = self.needs.get(name)
         if module and subprocess.run([self.arguments.python, "-c", "import " + module], capture_output=True).returncode:
             return f"{self.arguments.python} cannot import {module}"
         return ""
@@ -195,10 +197,22 @@ def options():
     parser.add_argument("--pairs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--markdown")
+    parser.add_argument("--programs", type=pathlib.Path, default=PROGRAMS,
+                        help="a folder of other programs; CASES and NEEDS of its cases.py are those of this file")
+    parser.add_argument("--keep", type=pathlib.Path, help="leave the recordings in this folder")
     parser.add_argument("--tsv", help="lines for `accuracy render`")
     arguments = parser.parse_args()
     arguments.headrace = os.path.abspath(arguments.headrace)
+    arguments.programs = arguments.programs.resolve()
     return arguments
+
+
+def cases_of(programs):
+    """The words that name each program's limit, and the modules that programs import."""
+    if programs == PROGRAMS:
+        return CASES, NEEDS
+    named = runpy.run_path(str(programs / "cases.py"))
+    return named["CASES"], named.get("NEEDS", {})
 
 
 def table(rows):
@@ -216,9 +230,13 @@ def main():
         print(f"abroad: {arguments.python} cannot import torch: name one by HEADRACE_TEST_PYTHON")
         return 77
     rows = []
-    with tempfile.TemporaryDirectory(prefix="headrace-abroad-") as folder:
-        abroad = Abroad(arguments, pathlib.Path(folder))
-        for name, (hooked, outside, advice) in CASES.items():
+    cases, needs = cases_of(arguments.programs)
+    with contextlib.ExitStack() as stack:
+        if arguments.keep:
+            arguments.keep.mkdir(parents=True, exist_ok=True)
+        folder = arguments.keep or pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headrace-abroad-")))
+        abroad = Abroad(arguments, folder.resolve(), arguments.programs, needs)
+        for name, (hooked, outside, advice) in cases.items():
             if arguments.only and name not in arguments.only.split(","):
                 continue
             if why := abroad.why_not(name):

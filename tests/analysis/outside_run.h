@@ -2,6 +2,7 @@
 // with some noise from slice to slice.
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/run/run_view.h"
@@ -104,6 +105,34 @@ inline OutsideRun Loader(int workers, double trainer_cpu, double stall, double w
     run.Waits(100, "python", "lock", 0.9 / workers, "100/python (main)");
   }
   return run;
+}
+
+// Sampled stacks of the trainer's main thread: seconds in its step, in a sampler, waiting for a
+// batch.
+inline RunView WithStacks(OutsideRun run, double step_s, double sampler_s, double waits_s) {
+  const std::string main = "MainThread;<module> (train.py:40);main (train.py:30)";
+  const std::string next =
+      main + ";_BaseDataLoaderIter.__next__ (torch/utils/data/dataloader.py:725)";
+  const std::pair<std::string, double> stacks[] = {
+      {"MainThread;<module> (train.py:1);_find_and_load (<frozen importlib._bootstrap>:1176)", 4},
+      {main + ";Tensor.backward (torch/_tensor.py:623)", step_s},
+      {next + ";_BaseDataLoaderIter._next_index (torch/utils/data/dataloader.py:715);"
+              "ByWeight.__iter__ (train.py:9);choice (numpy/random.py:7)",
+       sampler_s},
+      {next + ";Queue.get (multiprocessing/queues.py:113);_ConnectionBase.poll "
+              "(multiprocessing/connection.py:257)",
+       waits_s}};
+  for (const auto& [folded, seconds] : stacks) {
+    StackRow row;
+    row.kind = "python";
+    row.process_id = 100;
+    row.thread = "MainThread";
+    row.folded = folded;
+    row.samples_count = static_cast<int64_t>(10 * seconds);
+    row.time_ns = static_cast<int64_t>(seconds * 1e9);
+    if (seconds > 0) run.view.stacks.push_back(row);
+  }
+  return run.view;
 }
 
 }  // namespace headrace::analysis

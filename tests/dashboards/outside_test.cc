@@ -93,6 +93,13 @@ TEST(OutsideReport, Goldens) {
   ExpectGolden(
       "outside_trainer.txt",
       RenderText(MakeOutside(analysis::Loader(4, 0.93, 0.05, 0.1, 0, 0.88).view), {120, true}));
+  ExpectGolden("outside_own_work.txt",
+               RenderText(MakeOutside(analysis::WithStacks(
+                              analysis::Loader(2, 0.93, 0.05, 0.1, 0, 0.88), 1, 8, 0.5)),
+                          {120, true}));
+  ExpectGolden(
+      "outside_pauses.txt",
+      RenderText(MakeOutside(analysis::Loader(1, 0.6, 0.38, 0.3, 0, 0.68).view), {120, true}));
 }
 
 // The counters of pressure begin with the probes, before the run.

@@ -197,7 +197,7 @@ _FILES = {
             return "done"
     """,
     "ray/data/iterator.py": """
-        import multiprocessing, types
+        import multiprocessing, queue, threading, types
         from ray.data._internal.execution.operators import map_operator
 
         class SimpleNamespace(types.SimpleNamespace):
@@ -223,7 +223,22 @@ _FILES = {
 
             def iter_batches(self, *, batch_size=4): return self._iter_batches(batch_size=batch_size)
 
-            def _iter_batches(self, *, batch_size=4):
+            def iter_torch_batches(self, *, batch_size=4, collate_fn=None):
+                return self._iter_batches(batch_size=batch_size, _collate_fn=collate_fn)
+
+            def _iter_batches(self, *, batch_size=4, _collate_fn=None):
+                made = self._uncollated(batch_size)
+                if _collate_fn is None: return made
+                def make():
+                    collated = queue.Queue(2)
+                    def collate():
+                        for batch in made: collated.put(_collate_fn(batch))
+                        collated.put(None)
+                    threading.Thread(target=collate, daemon=True).start()
+                    while (batch := collated.get()) is not None: yield batch
+                return _IterableFromIterator(make)
+
+            def _uncollated(self, batch_size):
                 def make():
                     transformer, name, count = self.about
                     operator = SimpleNamespace(name=name, metrics=SimpleNamespace(rows_task_outputs_generated=0))

@@ -305,6 +305,27 @@ show(got)
         self.assertGreater(waited, computed)
         self.assertEqual(set(counted), {"trainer/step"}, "the process of the tasks is gone with its accounts")
 
+    def test_threads_of_ray_that_collate_are_a_stage(self):
+        code = """
+import ray.data.iterator as ray_data
+class Collate:
+    width = 3
+    def __call__(self, batch):
+        time.sleep(0.01)
+        return {"sum": sum(batch["id"])}
+collate = Collate()
+got = []
+for batch in ray_data.DataIterator(list, "MapBatches(list)", 60).iter_torch_batches(batch_size=8, collate_fn=collate):
+    got.append(batch["sum"])
+    time.sleep(0.001)
+show(got)
+"""
+        got, counted, busy, steps, (waited, computed, rows) = self.plain(code)
+        self.assertEqual(got, self.plain(code, PYTHONPATH="")[0])
+        self.assertEqual(counted["ray.data collate/collate"], 60)
+        self.assertGreater(busy["ray.data collate/collate"], 0.5)
+        self.assertGreater(waited, computed)
+
     def test_what_ray_makes_differently_is_left_alone(self):
         got, counted, _, steps, _ = self.plain("""
 import ray.data.iterator as ray_data

@@ -55,6 +55,20 @@ class Model(unittest.TestCase):
         stage = _tfmodel.Pipeline(made, 8, {"from_generator"}).stages[0]
         self.assertEqual((stage.name, stage.most), ("tf.data prefetch", 1))
 
+    def test_a_generator_of_a_librarys_has_the_name_of_what_it_calls(self):
+        class Dataset:
+            def __init__(self, inner=None, **attributes):
+                self._input_dataset = inner
+                self.__dict__.update(attributes)
+
+        made = Dataset(Dataset(_headrace_generator="Signals.__getitem__"))
+        self.assertEqual(_tfmodel.generator_of(made), "Signals.__getitem__")
+        self.assertEqual(_tfmodel.generator_of(Dataset(Dataset())), "from_generator")
+        nodes = model((1, node("Prefetch", [2], _PREFETCHES, buffer_size=2)), (2, node("Generator", busy_ms=30, elements=36)))
+        stage = _tfmodel.Pipeline(nodes, 8, {"from_generator"}, 0, "Signals.__getitem__").stages[0]
+        self.assertEqual(list(stage.operators), ["Signals.__getitem__"])
+        self.assertEqual(stage.operators["Signals.__getitem__"][0], "thread_call")
+
     def test_an_interleave_runs_as_many_as_it_has_sources(self):
         made = model((1, node("Prefetch", [2], _PREFETCHES, buffer_size=2)), (2, node("InterleaveDataset", [3, 4], busy_ms=1, elements=9)),
                      (3, node("Range")), (4, node("Generator", busy_ms=30, elements=9)))

@@ -100,6 +100,7 @@ _KNOWN = {
     "torch.utils.data.dataloader": _torch_dataloader,
     "tensorflow.python.data.ops.iterator_ops": _by("_tfdata", "account_for_iterators"),
     "keras.src.backend.tensorflow.trainer": _by("_tfdata", "account_for_fit"),
+    "keras.src.trainers.data_adapters.py_dataset_adapter": _by("_tfdata", "account_for_py_datasets"),
     "ray.data.iterator": _by("_raydata", "account_for_iterators"),
     "ray.data._internal.execution.operators.map_operator": _by("_raydata", "account_for_tasks"),
     "multiprocessing.pool": _pools("account_for_pools", "Pool"),

@@ -5,17 +5,19 @@ A task belongs to the stage of its operator, by the name that Ray gives it: "ray
 has not taken are the queue "rows". It has no bound: Ray makes as many as memory allows.
 """
 import functools
+import threading
 
 from headrace import _account
 from headrace._account import TRAINER, Process, thread
 from headrace._batches import LoaderBatches, ReadyBatches, rows_of
-from headrace._library import active, function
+from headrace._library import NONE, active, function
 from headrace._operator import _end, operator
 
 _begin_after = function("hrx_begin_after")
 _idle = function("hrx_idle")
 _MOST = 0x7FFFFFFF
 _STAGE = "ray.data "
+_COLLATE = operator("collate", "thread_call")
 
 
 # ---- The tasks' side ----
@@ -119,6 +121,41 @@ class _ReadyRows(ReadyBatches):
         pass
 
 
+class _Collating:
+    """What is called for each batch, in threads of the trainer's process that Ray starts for it."""
+
+    def __init__(self, collate):
+        self._collate, self._lock, self._threads = collate, threading.Lock(), 0
+
+    def __call__(self, batch):
+        # Without a thread of its own it is part of what the trainer waits for.
+        if threading.current_thread() is threading.main_thread() or not active() or not _account.ensure():
+            return self._collate(batch)
+        if _account.stage_here() == NONE:
+            self._join()
+        if _begin_after(_COLLATE.handle, _COLLATE.handle) and _COLLATE.bind():
+            _begin_after(_COLLATE.handle, _COLLATE.handle)
+        try:
+            return self._collate(batch)
+        finally:
+            _end(_COLLATE.handle)
+            _COLLATE.count(completions=1)
+            _idle(_COLLATE.handle)
+
+    def _join(self):
+        thread.given = True
+        with self._lock:
+            self._threads += 1
+            stage = _account.stage_id(_STAGE + "collate", self._threads, 1)  # no setting is known to make more of it
+            _account.set_stage_parallelism(stage, self._threads)
+        _account.move_to(stage)
+
+    def __getattr__(self, name):
+        if name == "_collate":
+            raise AttributeError(name)
+        return getattr(self._collate, name)
+
+
 class _RayBatches(LoaderBatches):
     """The first batch waits for Ray to begin, which is no work for batches: it is not counted."""
 
@@ -174,6 +211,9 @@ def account_for_iterators(module):
 
     @functools.wraps(inner)
     def _iter_batches(self, *arguments, **named):
+        collate = named.get("_collate_fn")
+        if callable(collate) and active():
+            named["_collate_fn"] = _Collating(collate)
         return _Batches(inner(self, *arguments, **named))
 
     kind._iter_batches = _iter_batches

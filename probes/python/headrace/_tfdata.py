@@ -285,6 +285,26 @@ def account_for_fit(module):
     kind._headrace_accounted = True
 
 
+def account_for_py_datasets(module):
+    """keras.src.trainers.data_adapters.py_dataset_adapter: what tf.data sees as a generator is the program's own class."""
+    kind = module.PyDatasetAdapter
+    inner = kind.get_tf_dataset
+    if hasattr(inner, "_headrace_inner"):
+        return
+
+    @functools.wraps(inner)
+    def get_tf_dataset(self, *arguments, **named):
+        made = inner(self, *arguments, **named)
+        try:
+            made._headrace_generator = type(self.py_dataset).__name__ + ".__getitem__"
+        except AttributeError:  # made differently in this version
+            pass
+        return made
+
+    get_tf_dataset._headrace_inner = inner
+    kind.get_tf_dataset = get_tf_dataset
+
+
 def _fitting(inner):
     @functools.wraps(inner)
     def function(iterator):

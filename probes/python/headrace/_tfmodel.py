@@ -111,6 +111,15 @@ def python_names(dataset):
     return names
 
 
+def generator_of(dataset):
+    """What its generator calls, where a library made it for the program: Keras, for a PyDataset. Else as tf.data names it."""
+    for each in _walk(dataset):
+        name = each.__dict__.get("_headrace_generator")
+        if name:
+            return name
+    return "from_generator"
+
+
 def sources_at_once(dataset):
     """How many sources its interleave takes turns with; 0 where there is none."""
     for each in _walk(dataset):
@@ -141,8 +150,8 @@ def _read(iterator):
 class _Stage:
     """What one kind of tf.data's threads does: transformations, upstream first."""
 
-    def __init__(self, name, threads, own_thread=False, python=(), sources=0):
-        self.name, self.threads, self.own_thread = name, threads, own_thread
+    def __init__(self, name, threads, own_thread=False, python=(), sources=0, generator="from_generator"):
+        self.name, self.threads, self.own_thread, self.generator = name, threads, own_thread, generator
         self.python = python  # words of what calls Python
         self.sources = sources  # that an interleave takes turns with; 0: not known
         self.told = None  # threads
@@ -155,6 +164,8 @@ class _Stage:
         words, kind = _NAMES.get(name, (name, "transform"))
         if words in self.python:
             kind = _PYTHON_KIND
+        if words == "from_generator":
+            words = self.generator
         sums = self.operators.setdefault(words, [kind, 0, 0])
         sums[1] += busy_ns
         sums[2] += elements
@@ -257,9 +268,9 @@ class _Ahead:
 class Pipeline:
     """The stages of one iterator's pipeline, in order, and what they did since it was last looked at."""
 
-    def __init__(self, model, pool, python=(), sources=0):
+    def __init__(self, model, pool, python=(), sources=0, generator="from_generator"):
         self.pool = pool  # threads
-        self.python, self.sources = python, sources
+        self.python, self.sources, self.generator = python, sources, generator
         self.before = {}  # node -> (busy ns, elements)
         self.unseen = {}  # node that reopens its inputs -> elements that it handed on and nobody was seen to make
         self.taken_before = 0
@@ -288,7 +299,7 @@ class Pipeline:
         """None where the iterator has no model, or one of another format."""
         try:
             dataset = iterator._dataset
-            made = cls(_read(iterator), pool_of(dataset), python_names(dataset), sources_at_once(dataset))
+            made = cls(_read(iterator), pool_of(dataset), python_names(dataset), sources_at_once(dataset), generator_of(dataset))
         except Exception:
             return None
         return made if made.stages else None
@@ -307,7 +318,7 @@ class Pipeline:
         def stage_of(key, name, threads, own_thread=False):
             stage = self.by_owner.get(key)
             if stage is None:
-                stage = self.by_owner[key] = _Stage(name, threads, own_thread, self.python, self.sources)
+                stage = self.by_owner[key] = _Stage(name, threads, own_thread, self.python, self.sources, self.generator)
             stage.threads = threads
             return stage
 

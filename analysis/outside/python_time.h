@@ -1,0 +1,29 @@
+// Where in Python the trainer's main thread was, by sampled stacks (docs/stacks.md): in its step,
+// waiting for a batch, or making one itself. Threads' times cannot tell the last from the step.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/run/run_view.h"
+
+namespace headrace::analysis {
+
+struct PythonTime {
+  int64_t samples_count = 0;  // of the main thread, without those of imports
+  double seconds = 0;         // that they stand for
+  double waits_s = 0;         // inside a loader's functions, at one that waits
+  double loads_s = 0;         // inside a loader's functions, at any other
+  // Of most of `loads_s`: what it does ("sampler", "unpickle", "getitem", ... as the import hook
+  // names operators), the program's own function there ("ByWeight.__iter__ (train.py:31)", else the
+  // loader's), and the share of `loads_s`.
+  std::string operator_name, function;
+  double operator_share = 0;
+};
+
+// Of the threads "MainThread" in these processes; nothing where no function of a loader was seen in
+// them: then the samples cannot tell loading from the step.
+std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int64_t>& process_ids);
+
+}  // namespace headrace::analysis
