@@ -235,7 +235,7 @@ int Doctor(DoctorOptions options) {
   if (options.folder.empty()) {
     const auto parent = std::filesystem::path(options.database).parent_path();
     options.folder = parent.empty() ? "." : parent.string();
-  } else if (!std::filesystem::is_directory(options.folder)) {
+  } else if (std::error_code ignored; !std::filesystem::is_directory(options.folder, ignored)) {
     throw Error(ExitCode::kBadData, "is not a folder", options.folder,
                 "--folder names one whose storage is measured");
   }

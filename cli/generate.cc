@@ -94,8 +94,13 @@ int Generate(const GenerateOptions& options) {
         if (progress) progress->Update(fraction, note);
       },
       options.replace, encryption);
-  if (options.explain) fmt::print("{}", ExplainLayout(table.schema, table.layout));
-  if (!progress) return 0;
+  const auto explain = [&] {
+    if (options.explain) fmt::print("{}", ExplainLayout(table.schema, table.layout));
+  };
+  if (!progress) {
+    explain();
+    return 0;
+  }
   const double seconds = static_cast<double>(MonotonicNs() - start_ns) * 1e-9;
   size_t used = 0;
   for (const bool is_used : table.used) used += is_used ? 1 : 0;
@@ -104,6 +109,7 @@ int Generate(const GenerateOptions& options) {
       table.features.size(), FormatBytes(static_cast<double>(table.file_bytes)), table.files,
       table.files == 1 ? "" : "s", FormatBytes(static_cast<double>(table.raw_bytes)),
       FormatBytesRate(static_cast<double>(table.raw_bytes) / seconds)));
+  explain();
   fmt::print(stderr, "pipeline.toml reads {} of the features, {} of their bytes\n",
              FormatPercent(static_cast<double>(used) / static_cast<double>(table.features.size())),
              FormatPercent(static_cast<double>(table.used_bytes()) /

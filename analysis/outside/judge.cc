@@ -67,7 +67,6 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
   for (size_t u = 1; u < out_->units.size(); ++u) {
     if (out_->units[u].role == UnitRole::kProducer) producers.push_back(u);
   }
-  if (producers.empty() && HasIdleWorkers(totals)) return {OutsideLimit::kConsumer, 0};
   if (producers.empty()) {
     const double most = std::max({kAloneWaits, own.on_cpu, own.runnable});
     if (own.storage > most) return {OutsideLimit::kStorage, 0};
@@ -77,6 +76,8 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
   }
   // Of processes whose results are taken in turn the slowest decides.
   const auto waits_for_consumer = [&](size_t u, const UnitShares& shares) {
+    // What ends the waits of Ray's workers are threads of their own.
+    if (IsRayWorker(out_->units[u])) return 1 - shares.on_cpu - shares.runnable;
     const std::optional<UnevenProcesses>& uneven = out_->units[u].uneven;
     if (!uneven) return shares.wait_consumer;
     return std::min(shares.wait_consumer, 1 - uneven->busiest_ratio);
@@ -152,17 +153,6 @@ bool OutsideJudge::IsAmbiguous(OutsideLimit limit, const Totals& totals) const {
     return shares.wait_consumer > kBothWait && Stall(totals) > kHighStall;
   }
   return limit == OutsideLimit::kLock && !HandOnALock(shares, out_->units[unit].threads_count);
-}
-
-// Whether processes beside the consumer's wait for it all the time: workers that have nothing to
-// do.
-bool OutsideJudge::HasIdleWorkers(const Totals& totals) const {
-  const double lifetime = totals.times[consumer_].total();
-  return std::any_of(out_->units.begin(), out_->units.end(), [&](const OutsideUnit& unit) {
-    return unit.role == UnitRole::kIdle && unit.distance == 1 && unit.kind != out_->units[0].kind &&
-           unit.shares.wait_consumer > kIdleWorkerWaits &&
-           totals.times[unit.key_group].total() > kIdleWorkerWaits * lifetime;
-  });
 }
 
 OutsideJudge::Sharing OutsideJudge::SharesInterpreter(const Totals& totals) const {
@@ -469,7 +459,11 @@ bool OutsideJudge::IsProducer(size_t u, const Totals& totals) const {
   const bool ends_waits = out_->knowledge >= OutsideKnowledge::kCounts &&
                           unit.kind != out_->units[0].kind &&
                           Waited(0, u, totals) > kSmallStall * lifetime;
-  return ends_waits ||
+  // Workers of PyTorch are what they are, also with nothing to do.
+  const bool is_idle_worker = out_->knowledge >= OutsideKnowledge::kCounts &&
+                              out_->kinds[unit.kind].name.starts_with("pt_data_worker") &&
+                              alive > kIdleWorkerWaits && shares.wait_consumer > kIdleWorkerWaits;
+  return ends_waits || is_idle_worker ||
          alive * (shares.on_cpu + shares.runnable + shares.storage + shares.network) >
              kUnitTakesPart ||
          alive * shares.sleep > kUnitSleeps;

@@ -58,7 +58,6 @@ class OutsideJudge {
   bool Receives(const OutsideUnit& unit) const;
   double StallSeconds(const Totals& totals) const;
   bool IsProducer(size_t u, const Totals& totals) const;
-  bool HasIdleWorkers(const Totals& totals) const;
   std::optional<size_t> Upstream(size_t u, const Totals& totals,
                                  const std::set<size_t>& walked) const;
 

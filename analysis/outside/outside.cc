@@ -61,6 +61,11 @@ OutsideFlavour FlavourOf(const Outside& out, const RunView& run) {
   for (const MeasurementRow& row : run.measurements) {  // idle threads are listed there too
     if (row.thread.starts_with("tf_")) return OutsideFlavour::kTensorflow;
   }
+  for (const StackRow& stack : run.stacks) {
+    if (stack.kind == "python" && stack.folded.find("torch/utils/data/") != std::string::npos) {
+      return OutsideFlavour::kTorch;
+    }
+  }
   for (const ProcessRow& process : run.processes) {
     if (process.command.find("torch") != std::string::npos) return OutsideFlavour::kTorch;
   }
@@ -350,15 +355,16 @@ bool OthersCompute(const Outside& out) {
   });
 }
 
-// Where the consumer's thread limits beside others that feed it: whether what it does is its step
-// or loading, by its sampled stacks. Samples that follow each other are alike: they count half.
+// Where the consumer's thread limits: whether what it does is its step or loading, by its sampled
+// stacks. Samples that follow each other are alike: they count half.
 OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random) {
   const std::optional<double> own = out.OwnWork();
   if (limit != OutsideLimit::kConsumer || !own) return limit;
-  const double samples = std::max(1.0, static_cast<double>(out.python->samples_count) / 2);
-  const double drawn = *own + std::sqrt(*own * (1 - *own) / samples) * random->Normal();
-  const double step = 1 - out.stall_ratio - drawn;
-  return drawn > step ? OutsideLimit::kOwnWork : limit;
+  const double samples = static_cast<double>(out.python->samples_count) / 2;
+  const double step = 1 - *out.InLoader();
+  const double share = (*own * samples + 1) / ((*own + step) * samples + 2);
+  const double drawn = share + std::sqrt(share * (1 - share) / (samples + 3)) * random->Normal();
+  return drawn > 0.5 ? OutsideLimit::kOwnWork : limit;
 }
 
 // What limits, with its probability: by slices drawn anew, less what was lost.
@@ -486,7 +492,7 @@ MoreProducers RoomForMore(double now, double stall, double each, double free_cor
 }
 
 bool MayUnpickle(const Outside& out) {
-  if (out.flavour != OutsideFlavour::kTorch || out.units.empty() || out.python) return false;
+  if (out.flavour != OutsideFlavour::kTorch || out.units.empty() || out.OwnWork()) return false;
   const OutsideUnit& consumer = out.units[0];
   if (consumer.role != UnitRole::kConsumer || consumer.shares.on_cpu < kUnpicklerComputes)
     return false;
@@ -544,7 +550,6 @@ Outside LookFromOutside(const RunView& run) {
     if (look.FindUnits(Sum(out, slices, all))) all = Steady(out, slices, look.consumer(), all);
   }
   out.steady_slices = all.size();
-  out.steady_s = static_cast<double>(all.size()) * static_cast<double>(run.course_slice_ns) * 1e-9;
   const Totals whole = Sum(out, slices, all);
   OutsideJudge judge(run, &out);
   if (!judge.FindUnits(whole)) {
@@ -557,6 +562,7 @@ Outside LookFromOutside(const RunView& run) {
   out.accelerators = LookAtAccelerators(run, WaitsOf(judge, run, slices, all, out));
   SayUnseenAccelerator(&out);
 
+  out.steady_s = whole.times[judge.consumer()].total();
   if (out.groups[judge.consumer()].main) {
     out.python = LookAtPython(run, out.kinds[out.units[0].kind].process_ids);
   }

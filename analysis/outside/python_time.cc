@@ -32,54 +32,85 @@ bool Contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// Files of libraries that hand out batches. None of them calls a training step.
+// Whether the file is `part`, or in a folder of that name, from some folder on.
+bool IsIn(const Frame& frame, std::string_view part) {
+  for (size_t at = frame.file.find(part); at != std::string_view::npos;
+       at = frame.file.find(part, at + 1)) {
+    if (at == 0 || frame.file[at - 1] == '/') return true;
+  }
+  return false;
+}
+
+template <size_t kCount>
+bool IsInAny(const Frame& frame, const std::string_view (&parts)[kCount]) {
+  return std::any_of(std::begin(parts), std::end(parts),
+                     [&](std::string_view part) { return IsIn(frame, part); });
+}
+
+// Functions of libraries that hand out batches. None of them calls a training step.
 bool IsLoader(const Frame& frame) {
   constexpr std::string_view kFolders[] = {"torch/utils/data/",
                                            "torchdata/",
                                            "tensorflow/python/data/",
                                            "keras/src/trainers/data_adapters/",
                                            "ray/data/",
-                                           "datasets/arrow_dataset",
-                                           "datasets/iterable_dataset",
                                            "webdataset/",
                                            "litdata/",
                                            "streaming/base/",
-                                           "accelerate/data_loader"};
-  return std::any_of(std::begin(kFolders), std::end(kFolders),
-                     [&](std::string_view folder) { return Contains(frame.file, folder); });
+                                           "accelerate/data_loader.py"};
+  if (IsInAny(frame, kFolders)) return true;
+  // Of Hugging Face's only what iterates: map() and its like run before the training.
+  constexpr std::string_view kDatasets[] = {"datasets/arrow_dataset.py",
+                                            "datasets/iterable_dataset.py"};
+  return IsInAny(frame, kDatasets) &&
+         (frame.function.ends_with("__iter__") || frame.function.ends_with("__next__"));
 }
 
 // Functions of the standard library that hand over what another thread or process made.
 bool HandsOver(const Frame& frame) {
-  const bool queue = frame.file.ends_with("multiprocessing/queues.py") ||
-                     frame.file == "queue.py" || frame.file.ends_with("/queue.py");
-  if (queue) return frame.function.ends_with("get");
-  if (frame.file.ends_with("multiprocessing/pool.py")) {
+  constexpr std::string_view kQueues[] = {"multiprocessing/queues.py", "queue.py"};
+  if (IsInAny(frame, kQueues)) return frame.function.ends_with("get");
+  if (IsIn(frame, "multiprocessing/pool.py")) {
     return frame.function.ends_with("next") || frame.function.ends_with(".get");
   }
-  return frame.file.ends_with("concurrent/futures/_base.py") &&
+  return IsIn(frame, "concurrent/futures/_base.py") &&
          (Contains(frame.function, "result") || Contains(frame.function, "wait"));
 }
 
-// Functions in which a thread waits, whoever called them.
-bool Waits(const Frame& frame) {
-  constexpr std::string_view kFiles[] = {
-      "selectors.py", "threading.py", "socket.py", "ssl.py", "multiprocessing/synchronize.py",
-      "subprocess.py"};
-  for (const std::string_view file : kFiles) {
-    if (frame.file.ends_with(file)) return true;
-  }
-  if (frame.file.ends_with("multiprocessing/connection.py")) {
-    return Contains(frame.function, "poll") || Contains(frame.function, "wait");
+// Whether the innermost of the frames waits, whoever called it.
+bool Waits(const std::vector<Frame>& frames) {
+  constexpr std::string_view kFiles[] = {"selectors.py",
+                                         "threading.py",
+                                         "socket.py",
+                                         "ssl.py",
+                                         "multiprocessing/synchronize.py",
+                                         "subprocess.py",
+                                         "queue.py",
+                                         "ray/_private/worker.py"};
+  const Frame& last = frames.back();
+  if (IsInAny(last, kFiles)) return true;
+  if (IsIn(last, "multiprocessing/connection.py")) {
+    // What a batch's own parts are asked for is of unpacking it.
+    return std::none_of(frames.begin(), frames.end(),
+                        [](const Frame& frame) { return Contains(frame.function, "rebuild_"); });
   }
   // tf.data makes batches in threads of its own.
-  if (Contains(frame.function, "iterator_get_next")) return true;
-  return frame.file.ends_with("queue.py") || Contains(frame.file, "ray/_private/worker.py");
+  return Contains(last.function, "iterator_get_next");
 }
 
-bool IsImport(const std::vector<Frame>& frames) {
-  return std::any_of(frames.begin(), frames.end(), [](const Frame& frame) {
-    return frame.function == "_find_and_load" || frame.function == "_handle_fromlist";
+// Whether that is no part of a loop's steady course, or may be a wait for a device.
+bool IsAside(const std::vector<Frame>& frames) {
+  constexpr std::string_view kWorkers[] = {
+      "multiprocessing/process.py", "multiprocessing/popen_fork.py",
+      "multiprocessing/popen_spawn_posix.py", "multiprocessing/popen_forkserver.py"};
+  return std::any_of(frames.begin(), frames.end(), [&](const Frame& frame) {
+    if (frame.function == "_find_and_load" || frame.function == "_handle_fromlist") return true;
+    if (IsIn(frame, "datasets/arrow_dataset.py") &&
+        (frame.function.ends_with(".map") || frame.function.ends_with(".filter"))) {
+      return true;
+    }
+    // A copy to a device waits for what that computes.
+    return IsInAny(frame, kWorkers) || Contains(frame.function, "send_to_device");
   });
 }
 
@@ -98,9 +129,6 @@ const char* OperatorOf(const std::vector<Frame>& frames, size_t first) {
   if (in_function("collate") || in_file("_utils/collate.py")) return "collate";
   if (in_file("_utils/fetch.py")) return "getitem";
   if (in_file("_utils/pin_memory.py")) return "pin_memory";
-  if (in_file("multiprocessing/popen") || in_file("multiprocessing/process.py")) {
-    return "start_workers";
-  }
   if (in_file("multiprocessing/reduction") || in_file("multiprocessing/queues.py")) {
     return "unpickle";
   }
@@ -124,7 +152,7 @@ std::optional<PythonTime> LookAtPython(const RunView& run,
       continue;
     }
     const std::vector<Frame> frames = FramesOf(stack.folded);
-    if (frames.empty() || IsImport(frames)) continue;
+    if (frames.empty() || IsAside(frames)) continue;
     const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
     time.samples_count += stack.samples_count;
     time.seconds += seconds;
@@ -133,7 +161,7 @@ std::optional<PythonTime> LookAtPython(const RunView& run,
     });
     if (first == frames.end()) continue;
     has_loader = true;
-    if (Waits(frames.back())) {
+    if (Waits(frames)) {
       time.waits_s += seconds;
       continue;
     }

@@ -11,10 +11,12 @@
 namespace headrace::analysis {
 
 struct PythonTime {
-  int64_t samples_count = 0;  // of the main thread, without those of imports
-  double seconds = 0;         // that they stand for
-  double waits_s = 0;         // inside a loader's functions, at one that waits
-  double loads_s = 0;         // inside a loader's functions, at any other
+  // Of the main threads, without what is no part of a steady loop: imports, making a dataset, the
+  // start and the end of workers.
+  int64_t samples_count = 0;
+  double seconds = 0;  // that they stand for
+  double waits_s = 0;  // inside a loader's functions, at one that waits
+  double loads_s = 0;  // inside a loader's functions, at any other
   // Of most of `loads_s`: what it does ("sampler", "unpickle", "getitem", ... as the import hook
   // names operators), the program's own function there ("ByWeight.__iter__ (train.py:31)", else the
   // loader's), and the share of `loads_s`.

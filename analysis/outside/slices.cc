@@ -168,7 +168,8 @@ class Builder {
           name = candidate;
         }
       }
-      // Python starts this one beside those that share memory or are spawned: it is none of them.
+      // Python starts this one beside those that share memory or are spawned: its times are not
+      // theirs.
       if (process->command.find("multiprocessing.resource_tracker") != std::string::npos) {
         name = "resource_tracker";
       }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analysis/thresholds.h"
+
 namespace headrace::analysis {
 
 const char* UnitRoleName(UnitRole role) {
@@ -16,10 +18,20 @@ const char* OutsideLimitName(OutsideLimit limit) {
   return kNames[static_cast<int>(limit)];
 }
 
+std::optional<double> Outside::OfSteady(double seconds) const {
+  if (!python || steady_s <= 0 || python->seconds < kStacksSee * steady_s) return std::nullopt;
+  // Stacks are of the whole run, of which the steady part has what a loader does.
+  const double all_s =
+      std::max(std::min(steady_s, python->seconds), python->loads_s + python->waits_s);
+  return seconds / all_s;
+}
+
 std::optional<double> Outside::OwnWork() const {
-  if (!python || steady_s <= 0) return std::nullopt;
-  // Stacks are of the whole run, in which the steady part has nearly all that a loader does.
-  return python->loads_s / std::max(steady_s, python->loads_s + python->waits_s);
+  return python ? OfSteady(python->loads_s) : std::nullopt;
+}
+
+std::optional<double> Outside::InLoader() const {
+  return python ? OfSteady(python->loads_s + python->waits_s) : std::nullopt;
 }
 
 }  // namespace headrace::analysis

@@ -87,7 +87,7 @@ struct Outside : SeenThreads {
   std::optional<Interval> stall_interval;  // 90 %
   // Slices that the verdict is about: without start and end of the program.
   size_t steady_slices = 0;
-  double steady_s = 0;
+  double steady_s = 0;         // of the consumer's threads
   bool stall_assumed = false;  // it is unknown who ended the waits, so all of them are counted
   // Busy share of the cores that the run may use. Where these are not all cores of the machine,
   // only the process tree's own use is known, and others may use the rest as well.
@@ -102,9 +102,13 @@ struct Outside : SeenThreads {
   std::vector<std::string> unknown;  // what cannot be said, a sentence each
   std::string measure;               // undecided: what would decide it
 
-  // Share of the steady time in which the consumer's thread makes or unpacks batches itself; none
-  // where its functions were not seen.
+  // Shares of the consumer's steady time in which its thread makes or unpacks batches itself, and
+  // in which it is inside a loader at all. None where its functions were not seen, or too seldom.
   std::optional<double> OwnWork() const;
+  std::optional<double> InLoader() const;
+
+ private:
+  std::optional<double> OfSteady(double seconds) const;
 };
 
 }  // namespace headrace::analysis

@@ -7,9 +7,10 @@
 namespace headrace::analysis {
 
 // An operator that hands its requests to a pool of threads waits at a lock for them to end; what it
-// really waits for is what they wait for. "network", "storage" or "sleep" where other threads of
-// the processes in which `op` waits at locks spend most of their time in such waits, and long
-// enough for all of those; "" where none do, or nobody timed them.
+// really waits for is what they wait for. "network" or "storage" where the threads of its process
+// that end its process's first thread's waits at locks spend more time in such waits than in
+// anything else, and long enough for all of the operator's; "" where they do not, or nobody timed
+// them.
 std::string CauseInOwnThreads(const RunView& run, const OperatorRow& op);
 
 }  // namespace headrace::analysis

@@ -146,8 +146,7 @@ std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorR
       {"network", "waits for its threads, and they for the network,",
        "waiting for its threads and they for the network"},
       {"storage", "waits for its threads, and they for storage,",
-       "waiting for its threads and they for storage"},
-      {"sleep", "waits for its threads, which sleep,", "waiting for its threads, which sleep"}};
+       "waiting for its threads and they for storage"}};
   if (op.busy_ns <= 0) return std::nullopt;
   for (MainWait wait : kWaits) {
     const auto waited = SumOf(run, "off_cpu_ns", [&](const analysis::MeasurementRow& row) {
@@ -175,16 +174,16 @@ std::string WaitSentence(const RunView& run, const analysis::OperatorRow& op) {
 }
 
 // Where the trainer's own thread limits and its step takes more of it than the batches do: "its
-// step takes 70 % of the time, unpickle most of the rest"; else empty.
+// step takes 70 % of the time, unpickle the largest part of the rest"; else empty.
 std::string OwnThreadParts(const PipelineModel& model, const Finding& first) {
   if (!first.limit.Is(analysis::kThreadLimit)) return "";
   const double loads_s = model.OnConsumers(model.current(), model.demands());
   const double step_s = model.demands().consumer_s;
   if (step_s <= loads_s || loads_s <= 0) return "";
-  return fmt::format("its step takes {} of the time, {}",
-                     FormatPercent(step_s / (loads_s + step_s)),
-                     first.culprit ? model.operators()[*first.culprit].name + " most of the rest"
-                                   : std::string("batches the rest"));
+  return fmt::format(
+      "its step takes {} of the time, {}", FormatPercent(step_s / (loads_s + step_s)),
+      first.culprit ? model.operators()[*first.culprit].name + " the largest part of the rest"
+                    : std::string("batches the rest"));
 }
 
 // The rows that do not limit: the tightest of them, and the trainer.

@@ -287,10 +287,11 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
     }
     case OutsideLimit::kPauses:
       return fmt::format(
-          "a longer queue bridges the pauses{}: at most {:.1f} times the rate. Or find what "
-          "pauses: a slow item that others wait for, a file being opened, a retry",
+          "a longer queue may bridge the pauses{}: at most {:.1f} times the rate. Or find what "
+          "pauses: a slow item that others wait for, a file being opened, a retry{}",
           torch ? " (prefetch_factor; in_order=False where order does not matter)" : "",
-          1 / std::max(0.1, 1 - seen.stall_ratio));
+          1 / std::max(0.1, 1 - seen.stall_ratio),
+          torch ? ", workers that are started again for each epoch (persistent_workers=True)" : "");
     case OutsideLimit::kOwnWork:
       return AdviceForOwnWork(seen);
     case OutsideLimit::kAlone:
@@ -341,7 +342,7 @@ Table Findings(const Outside& seen) {
 std::optional<double> MostGain(const Outside& seen) {
   if (seen.findings[0].limit == OutsideLimit::kConsumer || !HasProducers(seen)) return std::nullopt;
   const bool own = seen.findings[0].limit == OutsideLimit::kOwnWork;
-  const double loads = seen.stall_ratio + (own ? seen.OwnWork().value_or(0) : 0);
+  const double loads = own ? seen.InLoader().value_or(0) : seen.stall_ratio;
   if (loads <= 0.02 || loads >= 0.98) return std::nullopt;
   const double gain = 1 / (1 - loads);
   if (!seen.accelerators) return gain;
@@ -356,8 +357,9 @@ std::string NextLine(const Outside& seen, double gain) {
   const bool cores =
       more && more->count > ThreadsNow(seen.units[seen.culprit]) && more->at_most < kTold * gain;
   if (!cores) {
-    return fmt::format("{} will limit it, at {:.1f} times this rate at most", ConsumerWord(seen),
-                       gain);
+    const bool own = seen.findings[0].limit == OutsideLimit::kOwnWork;
+    return fmt::format("{} will limit it, at {:.1f} times this rate at most",
+                       own ? "its step" : ConsumerWord(seen), gain);
   }
   return fmt::format(
       "the CPU cores will limit it, at {:.1f} times this rate at most; with more of them {}, at "
@@ -383,7 +385,7 @@ void AddOutsideStall(const Outside& seen, FirstPage* page) {
     page->verdict = who + " loads and computes in turn in one thread: nothing feeds it.";
     return;
   }
-  if (seen.findings[0].limit == OutsideLimit::kOwnWork) {
+  if (seen.decided && seen.findings[0].limit == OutsideLimit::kOwnWork) {
     AddOwnWork(seen, who, page);
     return;
   }
@@ -536,22 +538,24 @@ void AddOutsideFacts(const RunView& run, const Outside& seen, Section* section) 
     stall = stall.WithInterval(seen.stall_interval->low, seen.stall_interval->high);
   }
   const analysis::OutsideFinding& first = seen.findings[0];
-  section->facts = {
-      {"state", seen.decided
-                    ? (first.limit == OutsideLimit::kConsumer ? "consumer bound" : "limited")
-                    : "undecided"},
-      {"basis", "outside"},
-      {"basis_text", Basis(seen)},
-      {"grade", StallGradeKey(seen.stall_ratio)},
-      {"stall_ratio", stall},
-      {"cores_used_by_others",
-       Number(seen.cores_others, headrace::Unit::kCores, "the machine's load was not recorded")},
-      {"limit.name", LimitWord(seen, first.limit)},
-      {"limit.kind", OutsideLimitName(first.limit)},
-      {"limit.group", seen.units[seen.culprit].name},
-      {"limit.pids", Pids(seen, seen.units[seen.culprit])},
-      {"limit.probability",
-       Quantity::Of(first.probability, headrace::Unit::kRatio, Source::kEstimate)}};
+  section->facts = {{"state", !seen.decided || first.limit != OutsideLimit::kConsumer
+                                  ? (seen.decided ? "limited" : "undecided")
+                              : analysis::MayUnpickle(seen) ? "consumer bound or loading"
+                                                            : "consumer bound"},
+                    {"basis", "outside"},
+                    {"basis_text", Basis(seen)},
+                    {"grade", StallGradeKey(first.limit == OutsideLimit::kOwnWork
+                                                ? seen.InLoader().value_or(seen.stall_ratio)
+                                                : seen.stall_ratio)},
+                    {"stall_ratio", stall},
+                    {"cores_used_by_others", Number(seen.cores_others, headrace::Unit::kCores,
+                                                    "the machine's load was not recorded")},
+                    {"limit.name", LimitWord(seen, first.limit)},
+                    {"limit.kind", OutsideLimitName(first.limit)},
+                    {"limit.group", seen.units[seen.culprit].name},
+                    {"limit.pids", Pids(seen, seen.units[seen.culprit])},
+                    {"limit.probability",
+                     Quantity::Of(first.probability, headrace::Unit::kRatio, Source::kEstimate)}};
   const std::string advice = seen.decided || IsOneThread(seen) ? Advice(run, seen) : "";
   if (!advice.empty()) section->facts.push_back({"advice", advice});
   if (seen.decided) {

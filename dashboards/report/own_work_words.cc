@@ -28,7 +28,6 @@ std::string AdviceForOwnWork(const analysis::Outside& seen) {
        "More workers do not help. Send fewer and larger objects, as tensors: one tensor for a "
        "batch "
        "instead of many small ones"},
-      {"start_workers", "persistent_workers=True, so that workers are started once"},
       {"pin_memory", "pin_memory=False, or fewer and larger tensors"},
       {"getitem", "num_workers 0 -> 1 or more, so that loading runs beside the step"},
       {"collate", "num_workers 0 -> 1 or more, or a cheaper collate_fn"}};
@@ -41,11 +40,11 @@ std::string AdviceForOwnWork(const analysis::Outside& seen) {
 }
 
 void AddOwnWork(const analysis::Outside& seen, const std::string& who, FirstPage* page) {
-  const double ratio = std::min(1.0, seen.OwnWork().value_or(0) + seen.stall_ratio);
+  const double ratio = seen.InLoader().value_or(0), own = seen.OwnWork().value_or(0);
   page->badge = StallGrade(ratio);
   page->severity = SeverityOf(ratio);
-  page->verdict = fmt::format("{} spent {} of the time in loading: {} waiting, the rest at work.",
-                              who, FormatPercent(ratio), FormatPercent(seen.stall_ratio));
+  page->verdict = fmt::format("{} spent {} of the time in loading: {} at work, the rest waiting.",
+                              who, FormatPercent(ratio), FormatPercent(own));
 }
 
 }  // namespace headrace::dashboards

@@ -54,8 +54,8 @@ void UnitCheck::operator()(const TensorBatch& unit) {
   }
   if (unit.labels.empty() == is_labelled_ || unit.dense_names != dense_ ||
       !AreNames(unit, false, sparse_) || !AreNames(unit, true, weighted_))
-    throw Error(ExitCode::kBadData, "a unit has other features than those before it", {},
-                "use the same headrace for all processes of a job");
+    throw Error(ExitCode::kBadData, "a unit has other features than the first that came", {},
+                "use the same headrace and the same table for all processes of a job");
 }
 
 }  // namespace headrace::reader::service

@@ -11,7 +11,7 @@ namespace headrace::reader::service {
 class UnitCheck {
  public:
   // Throws Error kBadData for a unit whose spans are not those of its rows, or that has other
-  // features than those before it.
+  // features than the first one with rows: which of the two is odd is not known.
   void operator()(const TensorBatch& unit);
 
  private:

@@ -11,6 +11,7 @@ Ends with 77 where nothing can be run: PYTHON must be able to import torch.
 import argparse
 import contextlib
 import json
+import math
 import os
 import pathlib
 import re
@@ -156,7 +157,7 @@ class Abroad:
         for _ in range(self.arguments.pairs):
             base, fixed = (rate_of(self.run(self.command(name, self.arguments.seconds, fix)).stdout) for fix in (False, True))
             gains.append(fixed / base - 1)
-        return statistics.median(gains)
+        return statistics.median(gains) if gains else float("nan")
 
     def page(self, name, hook):
         database = str(self.folder / f"{name}-{hook}.db")
@@ -179,7 +180,7 @@ class Abroad:
         right = bool(re.search(words, limit, re.I))
         interval = re.search(r"([+-]\d+) % \[(-?\d+), (-?\d+)\] predicted", fix)
         promise = ""
-        if advice and interval and re.search(advice, fix):
+        if advice and interval and re.search(advice, fix) and not math.isnan(gain):
             low, high = int(interval[2]) / 100, int(interval[3]) / 100
             promise = "holds"
             if not low <= gain <= high:
@@ -194,7 +195,8 @@ def options():
     parser.add_argument("headrace")
     parser.add_argument("--python", default=os.environ.get("HEADRACE_TEST_PYTHON", sys.executable))
     parser.add_argument("--only", default="")
-    parser.add_argument("--pairs", type=int, default=1)
+    parser.add_argument("--pairs", type=int, default=1, help="0: name the limits only, no promise is tried")
+    parser.add_argument("--view", choices=("hook", "outside"), help="only this one")
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--markdown")
     parser.add_argument("--programs", type=pathlib.Path, default=PROGRAMS,
@@ -244,12 +246,13 @@ def main():
                 continue
             gain = abroad.gain(name)
             for hook, words in ((True, hooked), (False, outside)):
-                if words is None:
+                if words is None or arguments.view == ("outside" if hook else "hook"):
                     continue
                 rows.append(abroad.judge(name, hook, words, advice, gain))
                 row = rows[-1]
                 print(f"{name} ({row['view']}): {'right' if row['right'] else 'WRONG'}: {row['limit']}; {row['fix']}; "
-                      f"the change brought {100 * gain:+.0f} %{' ' + row['promise'] if row['promise'] else ''}", flush=True)
+                      + ("not tried" if math.isnan(gain) else f"the change brought {100 * gain:+.0f} % {row['promise']}".rstrip()),
+                      flush=True)
     if arguments.markdown:
         pathlib.Path(arguments.markdown).write_text(table(rows))
     if arguments.tsv:

@@ -98,6 +98,9 @@ TEST(OutsideReport, Goldens) {
                               analysis::Loader(2, 0.93, 0.05, 0.1, 0, 0.88), 1, 8, 0.5)),
                           {120, true}));
   ExpectGolden(
+      "outside_idle_worker.txt",
+      RenderText(MakeOutside(analysis::Loader(1, 0.98, 0.01, 0.01, 0, 0.97).view), {120, true}));
+  ExpectGolden(
       "outside_pauses.txt",
       RenderText(MakeOutside(analysis::Loader(1, 0.6, 0.38, 0.3, 0, 0.68).view), {120, true}));
 }

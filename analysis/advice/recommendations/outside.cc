@@ -227,6 +227,10 @@ Recommendation Hardware(const Seen& seen) {
 
 // R22
 Recommendation ModelBound(const Seen& seen) {
+  if (seen.consumer_bound() && MayUnpickle(seen.outside)) {
+    return CannotSay("its thread trains, or samples and unpacks batches",
+                     "'headrace profile -- COMMAND' with its import hook, or pip install py-spy");
+  }
   if (seen.consumer_bound() && seen.stall < kSmallStall) {
     return Fires(Waited(seen) + ": the loading keeps up", "leave the loading as it is");
   }

@@ -221,7 +221,7 @@ std::optional<Section> Recommendations(const analysis::RunView& run,
   }
   if (fired == 0) {
     section.sentences.push_back(
-        {"none", outside ? "nothing that can be seen from outside calls for a change"
+        {"none", outside ? "no rule of these calls for a change; the first page has what limits"
                          : "no recommendation is certain to gain in this run"});
   }
   for (const Recommendation& one : all) {

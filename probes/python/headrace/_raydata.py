@@ -8,7 +8,7 @@ import functools
 import threading
 
 from headrace import _account
-from headrace._account import TRAINER, Process, thread
+from headrace._account import TRAINER, Process, is_consumer, thread
 from headrace._batches import LoaderBatches, ReadyBatches, rows_of
 from headrace._library import NONE, active, function
 from headrace._operator import _end, operator
@@ -129,18 +129,22 @@ class _Collating:
 
     def __call__(self, batch):
         # Without a thread of its own it is part of what the trainer waits for.
-        if threading.current_thread() is threading.main_thread() or not active() or not _account.ensure():
+        if not active() or not _account.ensure() or is_consumer():
             return self._collate(batch)
         if _account.stage_here() == NONE:
             self._join()
         if _begin_after(_COLLATE.handle, _COLLATE.handle) and _COLLATE.bind():
             _begin_after(_COLLATE.handle, _COLLATE.handle)
         try:
-            return self._collate(batch)
-        finally:
+            made = self._collate(batch)
+        except BaseException:
             _end(_COLLATE.handle)
-            _COLLATE.count(completions=1)
             _idle(_COLLATE.handle)
+            raise
+        _end(_COLLATE.handle)
+        _COLLATE.count(completions=1)
+        _idle(_COLLATE.handle)
+        return made
 
     def _join(self):
         thread.given = True

@@ -296,7 +296,8 @@ def account_for_py_datasets(module):
     def get_tf_dataset(self, *arguments, **named):
         made = inner(self, *arguments, **named)
         try:
-            made._headrace_generator = type(self.py_dataset).__name__ + ".__getitem__"
+            if getattr(self, "enqueuer", None) is None:  # else its workers call the class, and the generator takes what they made
+                made._headrace_generator = type(self.py_dataset).__name__ + ".__getitem__"
         except AttributeError:  # made differently in this version
             pass
         return made
