@@ -89,9 +89,12 @@ std::string PredictionText(const Allocation& plan) {
   }
   text += fmt::format("then limited by {}", analysis::Describe(plan.limited_by));
   if (std::isfinite(plan.next_bound)) {
-    text +=
-        fmt::format(" at {}; after that by {} at {}", FormatRate(plan.limited_by.bound, "batches"),
-                    analysis::Describe(plan.next), FormatRate(plan.next_bound, "batches"));
+    // A bound is computed apart from the rate, and may lie a little below it.
+    if (plan.limited_by.bound >= plan.predicted) {
+      text += fmt::format(" at {}", FormatRate(plan.limited_by.bound, "batches"));
+    }
+    text += fmt::format("; after that by {} at {}", analysis::Describe(plan.next),
+                        FormatRate(plan.next_bound, "batches"));
   }
   text += "\n";
   if (plan.memory_bytes) {
