@@ -177,10 +177,11 @@ std::optional<PythonTime> LookAtPython(const RunView& run,
     part.functions[std::string(function.text)] += seconds;
   }
   if (!has_loader) return std::nullopt;
+  double most = 0;
   for (const auto& [name, part] : parts) {
-    if (part.seconds <= time.operator_share * time.loads_s) continue;
+    if (part.seconds <= most) continue;
+    most = part.seconds;
     time.operator_name = name;
-    time.operator_share = part.seconds / time.loads_s;
     time.function =
         std::max_element(part.functions.begin(), part.functions.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; })

@@ -18,14 +18,13 @@ struct PythonTime {
   double waits_s = 0;  // inside a loader's functions, at one that waits
   double loads_s = 0;  // inside a loader's functions, at any other
   // Of most of `loads_s`: what it does ("sampler", "unpickle", "getitem", ... as the import hook
-  // names operators), the program's own function there ("ByWeight.__iter__ (train.py:31)", else the
-  // loader's), and the share of `loads_s`.
+  // names operators), and the program's own function there ("ByWeight.__iter__ (train.py:31)", else
+  // the loader's).
   std::string operator_name, function;
-  double operator_share = 0;
 };
 
-// Of the threads "MainThread" in these processes; nothing where no function of a loader was seen in
-// them: then the samples cannot tell loading from the step.
+// Of the threads "MainThread" in these processes, as py-spy names them; nothing where no function
+// of a loader was seen in them: then the samples cannot tell loading from the step.
 std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int64_t>& process_ids);
 
 }  // namespace headrace::analysis

@@ -26,8 +26,7 @@ std::string AdviceForOwnWork(const analysis::Outside& seen) {
        "More workers do not help. Make the sampler cheaper, or let it draw many batches at once"},
       {"unpickle",
        "More workers do not help. Send fewer and larger objects, as tensors: one tensor for a "
-       "batch "
-       "instead of many small ones"},
+       "batch instead of many small ones"},
       {"pin_memory", "pin_memory=False, or fewer and larger tensors"},
       {"getitem", "num_workers 0 -> 1 or more, so that loading runs beside the step"},
       {"collate", "num_workers 0 -> 1 or more, or a cheaper collate_fn"}};

@@ -77,6 +77,11 @@ CASES = {
     "bz_pipe": (None, r"bzip2", None),
     "tf_shuffle_fill": (r"own thread, operator first_batch", r"epoch|tf\.data|first", r"one iterator for all epochs"),
     "tf_gzip_records": (r"TFRecord", r"tf\.data|one thread", None),
+    "thin_link": (r"network|bandwidth|link|server", r"network|bandwidth|server", None),
+    "validate_often": (r"the trainer \(|its step takes", r"the trainer", None),
+    "keras_sequence": (r"getitem|PyDataset|other thread|another thread|one thread|ThreadPool|producer",
+                       r"other thread|another thread|one thread|producer|Thread-", None),
+    "ray_torch": (r"collate|iter_torch_batches|other thread|another thread|one thread", r"other thread|another thread|one thread|Thread-", None),
     # On an NVIDIA device.
     "cuda_async": (r"workers.*getitem", r"worker", r"num_workers 1 -> [2-5]"),
     "cuda_bound": (r"the GPU", r"the trainer|GPU", None),
@@ -94,7 +99,7 @@ CASES = {
 NEEDS = {"lightning_fit": "lightning", "accelerate_none": "accelerate", "hf_map": "datasets", "hf_stream": "datasets",
          "wds_tar": "webdataset", "tf_map": "tensorflow", "keras_fit": "tensorflow", "tf_sleep": "tensorflow", "keras_wait": "tensorflow",
          "ray_map": "ray.data", "ray_trainer": "ray.data", "jpeg_tf": "tensorflow",
-         "tf_shuffle_fill": "tensorflow", "tf_gzip_records": "tensorflow",
+         "keras_sequence": "tensorflow", "ray_torch": "ray.data", "tf_shuffle_fill": "tensorflow", "tf_gzip_records": "tensorflow",
          "cuda_jpeg": "torchvision", "cuda_bert": "transformers", "cuda_lightning": "lightning"}
 
 

@@ -114,7 +114,7 @@ def python_names(dataset):
 def generator_of(dataset):
     """What its generator calls, where a library made it for the program: Keras, for a PyDataset. Else as tf.data names it."""
     for each in _walk(dataset):
-        name = each.__dict__.get("_headrace_generator")
+        name = getattr(each, "_headrace_generator", None)
         if name:
             return name
     return "from_generator"

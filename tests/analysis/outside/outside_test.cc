@@ -114,100 +114,6 @@ TEST(Outside, NamesTheTrainerThatComputesTooSlowly) {
   EXPECT_EQ(seen.culprit, 0u);
 }
 
-TEST(Outside, StacksTellAStepFromASamplerInTheSameThread) {
-  const auto run = [] { return Loader(2, 0.93, 0.05, 0.1, 0, 0.88); };
-  const Outside step = LookFromOutside(WithStacks(run(), 8.5, 0.5, 0.5));
-  EXPECT_EQ(step.findings[0].limit, OutsideLimit::kConsumer);
-  EXPECT_GT(step.findings[0].probability, 0.95);
-  EXPECT_FALSE(MayUnpickle(step));
-
-  const Outside sampler = LookFromOutside(WithStacks(run(), 1, 8, 0.5));
-  EXPECT_EQ(sampler.findings[0].limit, OutsideLimit::kOwnWork);
-  EXPECT_GT(sampler.findings[0].probability, 0.95);
-  ASSERT_TRUE(sampler.python);
-  EXPECT_EQ(sampler.python->operator_name, "sampler");
-  EXPECT_EQ(sampler.python->function, "ByWeight.__iter__ (train.py:9)");
-  EXPECT_NEAR(*sampler.OwnWork(), 0.8, 0.05);
-
-  // What is half and half is not decided; stacks without a loader's functions tell nothing.
-  EXPECT_FALSE(LookFromOutside(WithStacks(run(), 4.7, 4.7, 0.5)).decided);
-  EXPECT_FALSE(LookFromOutside(WithStacks(run(), 9.5, 0, 0)).python);
-}
-
-// Each of several ranks trains: what they do together is no share of one.
-TEST(Outside, StacksOfRanksAreSharesOfAllTheirTime) {
-  OutsideRun run;
-  run.Process(1, 0, "python", "torchrun");
-  run.Blocked(1, "python (main)", "child", 0.99).OnCpu(1, "python (main)", 0.01);
-  for (int64_t pid = 100; pid < 104; ++pid) {
-    run.Process(pid, 1, "rank").OnCpu(pid, "rank (main)", 0.93);
-    const std::string worker = std::to_string(pid + 100) + "/pt_data_worker (main)";
-    run.Process(pid + 100, pid, "pt_data_worker").OnCpu(pid + 100, "pt_data_worker (main)", 0.1);
-    run.Waits(pid + 100, "pt_data_worker (main)", "poll", 0.89,
-              std::to_string(pid) + "/rank (main)");
-    run.Waits(pid, "rank (main)", "poll", 0.04, worker);
-  }
-  RunView view = run.view;
-  for (int64_t pid = 100; pid < 104; ++pid) {
-    for (StackRow row : WithStacks(OutsideRun(), 8, 1.6, 0.4).stacks) {
-      row.process_id = pid;
-      view.stacks.push_back(row);
-    }
-  }
-  const Outside seen = LookFromOutside(view);
-  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kConsumer);
-  ASSERT_TRUE(seen.OwnWork());
-  EXPECT_NEAR(*seen.OwnWork(), 0.16, 0.03);
-}
-
-// What is not of a loop, or may be a wait for a device, is neither loading nor the step.
-TEST(Outside, StacksBesideTheLoopSayNothing) {
-  RunView view = WithStacks(Loader(2, 0.93, 0.05, 0.1, 0, 0.88), 8.5, 0.5, 0.5);
-  StackRow row = view.stacks.back();
-  row.samples_count = 600;
-  row.time_ns = 60'000'000'000;
-  const std::string main = "MainThread;main (train.py:9)";
-  for (const char* aside :
-       {";Dataset.map (datasets/arrow_dataset.py:3000);iter_outputs "
-        "(datasets/arrow_dataset.py:3500)",
-        ";__iter__ (accelerate/data_loader.py:567);send_to_device "
-        "(accelerate/utils/operations.py:1)",
-        ";DataLoader.__iter__ (torch/utils/data/dataloader.py:5);BaseProcess.start "
-        "(multiprocessing/process.py:121)"}) {
-    row.folded = main + aside;
-    view.stacks.push_back(row);
-  }
-  EXPECT_EQ(LookFromOutside(view).findings[0].limit, OutsideLimit::kConsumer);
-}
-
-// A few samples of a long run say nothing; nor does a read that may have waited.
-TEST(Outside, FewStacksSayNothing) {
-  const Outside few = LookFromOutside(WithStacks(Loader(2, 0.93, 0.05, 0.1, 0, 0.88), 0.5, 3, 0.5));
-  EXPECT_FALSE(few.OwnWork());
-  EXPECT_TRUE(MayUnpickle(few));
-
-  RunView view = WithStacks(Loader(2, 0.93, 0.05, 0.1, 0, 0.88), 4, 1, 0.1);
-  StackRow row = view.stacks.back();
-  row.folded =
-      "MainThread;main (train.py:9);Queue.get (multiprocessing/queues.py:103);"
-      "Connection._recv (multiprocessing/connection.py:378)";
-  row.samples_count = 45;
-  row.time_ns = 4'500'000'000;
-  view.stacks.push_back(row);
-  EXPECT_EQ(LookFromOutside(view).findings[0].limit, OutsideLimit::kConsumer);
-}
-
-TEST(Outside, ARayDriverThatComputesIsTheLimit) {
-  OutsideRun run;
-  run.Process(1, 0, "python", "python train.py").OnCpu(1, "python (main)", 0.97);
-  run.Waits(1, "python (main)", "lock", 0.02, "1/python");
-  run.OnCpu(1, "python", 0.05).Waits(1, "python", "lock", 0.9, "1/python (main)");
-  run.Process(2, 1, "raylet").OnCpu(2, "raylet (main)", 0.04);
-  run.Process(3, 2, "ray::MapWorker(").OnCpu(3, "ray::MapWorker( (main)", 0.4);
-  run.Waits(3, "ray::MapWorker( (main)", "lock", 0.6, "3/ray::MapWorker(");
-  EXPECT_EQ(LookFromOutside(run.view).findings[0].limit, OutsideLimit::kConsumer);
-}
-
 TEST(Outside, NamesPausesWhereEachSideWaitsForTheOther) {
   const Outside seen = LookFromOutside(Loader(1, 0.6, 0.38, 0.3, 0, 0.68).view);
   EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kPauses);
@@ -217,20 +123,6 @@ TEST(Outside, NamesPausesWhereEachSideWaitsForTheOther) {
 TEST(Outside, WorkersWithNothingToDoAreNoSingleThread) {
   const Outside seen = LookFromOutside(Loader(1, 0.98, 0.01, 0.01, 0, 0.97).view);
   EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kConsumer);
-}
-
-TEST(Outside, AWorkerOfRayFeedsItsDriver) {
-  OutsideRun run;
-  run.Process(1, 0, "python", "python train.py").OnCpu(1, "python (main)", 0.1);
-  run.Waits(1, "python (main)", "lock", 0.88, "1/python");
-  run.OnCpu(1, "python", 0.05).Waits(1, "python", "lock", 0.9, "1/python");
-  run.Process(2, 1, "raylet").OnCpu(2, "raylet (main)", 0.04);
-  run.Process(3, 2, "ray::MapWorker(").OnCpu(3, "ray::MapWorker( (main)", 0.95);
-  run.Process(4, 2, "ray::IDLE").OnCpu(4, "ray::IDLE (main)", 0.04);
-  run.Waits(4, "ray::IDLE (main)", "poll", 0.95, "2/raylet (main)");
-  const Outside seen = LookFromOutside(run.view);
-  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
-  EXPECT_EQ(Culprit(seen).name, "process ray::MapWorker( (3)");
 }
 
 TEST(Outside, CannotChooseBetweenEquals) {

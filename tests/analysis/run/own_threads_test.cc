@@ -5,54 +5,44 @@
 namespace headrace::analysis {
 namespace {
 
-// `op` waits at locks for 10 s in process 3.
+MeasurementRow& AddRow(RunView* run, int64_t process_id, const std::string& metric,
+                       const std::string& cause, double value) {
+  MeasurementRow row;
+  row.metric = metric;
+  row.cause = cause;
+  row.process_id = process_id;
+  row.pid = 10 * process_id;
+  row.value = value;
+  run->measurements.push_back(row);
+  return run->measurements.back();
+}
+
+// An operator that waits at locks for 10 s in process 3, and there a thread "pool" that ends waits
+// of the first thread.
 RunView RunThatWaits() {
   RunView run;
   OperatorRow op;
   op.name = "getitem";
   op.stage = "workers";
   run.operators.push_back(op);
-  MeasurementRow row;
-  row.metric = "off_cpu_ns";
-  row.cause = "lock";
-  row.process_id = 3;
-  row.pid = 30;
-  row.operator_name = "getitem";
-  row.stage = "workers";
-  row.value = 10e9;
-  run.measurements.push_back(row);
+  MeasurementRow& waits = AddRow(&run, 3, "off_cpu_ns", "lock", 10e9);
+  waits.operator_name = op.name;
+  waits.stage = op.stage;
+  MeasurementRow& wakeups = AddRow(&run, 3, "wakeups_count", "lock", 100);
+  wakeups.thread = "worker (main)";
+  wakeups.subject = "30/pool";
   return run;
 }
 
-void AddThread(RunView* run, int64_t process_id, const std::string& thread,
-               const std::string& metric, const std::string& cause, double seconds) {
-  MeasurementRow row;
-  row.metric = metric;
-  row.cause = cause;
-  row.process_id = process_id;
-  row.thread = thread;
-  row.value = seconds * 1e9;
-  run->measurements.push_back(row);
-}
-
-// Thread `by` of process 3 ends waits of its first thread.
-void AddWaker(RunView* run, const std::string& by) {
-  MeasurementRow row;
-  row.metric = "wakeups_count";
-  row.cause = "lock";
-  row.process_id = 3;
-  row.pid = 30;
-  row.thread = "worker (main)";
-  row.subject = "30/" + by;
-  row.value = 100;
-  run->measurements.push_back(row);
+void AddThread(RunView* run, int64_t process_id, const std::string& thread, double network_s,
+               double on_cpu_s) {
+  AddRow(run, process_id, "off_cpu_ns", "network", network_s * 1e9).thread = thread;
+  AddRow(run, process_id, "on_cpu_ns", "", on_cpu_s * 1e9).thread = thread;
 }
 
 TEST(OwnThreads, WhatAPoolWaitsForIsWhatItsOwnerWaitsFor) {
   RunView run = RunThatWaits();
-  AddWaker(&run, "pool");
-  AddThread(&run, 3, "pool", "off_cpu_ns", "network", 30);
-  AddThread(&run, 3, "pool", "on_cpu_ns", "", 2);
+  AddThread(&run, 3, "pool", 30, 2);
   EXPECT_EQ(CauseInOwnThreads(run, run.operators[0]), "network");
 }
 
@@ -72,9 +62,7 @@ TEST(OwnThreads, WithoutSuchThreadsALockIsALock) {
   for (const Case& each : cases) {
     SCOPED_TRACE(each.what);
     RunView run = RunThatWaits();
-    AddWaker(&run, "pool");
-    AddThread(&run, each.process_id, each.thread, "off_cpu_ns", "network", each.network_s);
-    AddThread(&run, each.process_id, each.thread, "on_cpu_ns", "", each.on_cpu_s);
+    AddThread(&run, each.process_id, each.thread, each.network_s, each.on_cpu_s);
     EXPECT_EQ(CauseInOwnThreads(run, run.operators[0]), "");
   }
 }
