@@ -74,11 +74,17 @@ void Search::Narrow(size_t s, const Settings& current, double needed) {
   }
 }
 
-// All queues as long as costs that vary ask for, as far as the memory goes.
+// All queues as long as costs that vary ask for, as far as the memory goes: those of the stages
+// that allow least first, as the others gain little by it.
 void Search::Deepen() {
-  Settings deeper = plan_;
+  std::vector<std::pair<double, size_t>> order;
   for (size_t s = 0; s < plan_.queue_capacity.size(); ++s) {
     if (model_.stages()[s].on_consumer) continue;  // it has no queue yet
+    order.emplace_back(plan_.parallelism[s] / std::max(demands_.stage_s[s], 1e-9), s);
+  }
+  std::sort(order.begin(), order.end());
+  Settings deeper = plan_;
+  for (const auto& [bound, s] : order) {
     Settings trial = deeper;
     trial.queue_capacity[s] = std::max(Places(s), plan_.queue_capacity[s]);
     while (trial.queue_capacity[s] > plan_.queue_capacity[s] && !fits_(trial)) {
