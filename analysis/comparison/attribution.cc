@@ -210,8 +210,20 @@ class Divided {
     double parts = 0, rest = 0;
     for (const double share : shares_) parts += std::abs(share);
     if (!unexplained.empty()) rest = std::abs(Mean(unexplained));
+    if (!measured.empty()) {
+      const double whole = measured_of(pair_.middle());
+      measured_ = IntervalAround(whole, measured, kAttributionLevel);
+      unexplained_ = IntervalAround(whole - explained_, unexplained, kAttributionLevel);
+    }
     for (size_t i = 0; i < drawn.size(); ++i) {
-      if (drawn[i].empty() || shares_[i] == 0) continue;
+      if (drawn[i].empty()) continue;
+      if (shares_[i] == 0) {
+        // What was not seen to change the rate may do so by a deviation of the measured change.
+        const double deviation = (measured_.high - measured_.low) / 2 / kNormal95;
+        const double unseen = std::hypot(kNormal95 * kLeastPartError, deviation);
+        intervals_[i] = {-unseen, unseen};
+        continue;
+      }
       // What is not explained may belong to any part that there is.
       const double own = std::abs(shares_[i]);
       const double error =
@@ -220,10 +232,6 @@ class Divided {
       intervals_[i] = {shares_[i] - std::hypot(std::max(0.0, shares_[i] - sampled.low), error),
                        shares_[i] + std::hypot(std::max(0.0, sampled.high - shares_[i]), error)};
     }
-    if (measured.empty()) return;
-    const double whole = measured_of(pair_.middle());
-    measured_ = IntervalAround(whole, measured, kAttributionLevel);
-    unexplained_ = IntervalAround(whole - explained_, unexplained, kAttributionLevel);
   }
 
   // What the model errs by is put to its parts, by their size. The rest stays unexplained.
