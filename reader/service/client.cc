@@ -71,6 +71,9 @@ std::optional<Message> Client::Take(const Started& started) {
   if (admitted_) {
     if (started.fingerprint != job_.fingerprint)
       throw Error(ExitCode::kUsage, "the dispatcher reads another table or pipeline than before");
+    if (started.features != job_.features)
+      throw Error(ExitCode::kFailure, "this dispatcher has other features for the pipeline", {},
+                  "use the same headrace for all processes of a job");
     Start(started);
     return std::nullopt;
   }

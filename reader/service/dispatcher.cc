@@ -179,6 +179,7 @@ void Dispatcher::TellStarted(uint32_t rank, Out* out) const {
   started.unit_rows = options_.board.unit_rows;
   started.in_file_order = options_.board.in_file_order;
   started.fingerprint = options_.job.fingerprint;
+  started.features = options_.session.features;
   started.splits = options_.job.splits.size();
   if (member.is_fresh) started.split_runs = RunsFrom(0);
   out->push_back({member.peer, std::move(started)});

@@ -19,6 +19,7 @@
 #include "reader/service/control.h"
 #include "reader/service/job_folder.h"
 #include "reader/service/job_place.h"
+#include "reader/service/unit_check.h"
 
 namespace headrace::reader::service {
 namespace {
@@ -121,6 +122,7 @@ DispatcherOptions OptionsOf(const DispatcherProcessOptions& given) {
   options.session.text = spec.text;
   options.session.settings = given.settings;
   options.session.fingerprint = options.job.fingerprint;
+  options.session.features = FeaturesOf(table.files[0]->schema(), spec);
   options.session.unit_rows = spec.unit_rows;
   try {
     CheckStatesFit(options);

@@ -30,7 +30,7 @@ void FieldsOf(M& m, V& v) {
     v(m.missing);
   } else if constexpr (std::is_same_v<T, Started>) {
     v(m.term, m.generation, m.instance, m.number, m.batch_rows, m.epochs, m.unit_rows,
-      m.in_file_order, m.fingerprint, m.splits, m.split_runs);
+      m.in_file_order, m.fingerprint, m.features, m.splits, m.split_runs);
   } else if constexpr (std::is_same_v<T, Superseded>) {
     v(m.instance, m.reason);
   } else if constexpr (std::is_same_v<T, Refused>) {
@@ -43,7 +43,8 @@ void FieldsOf(M& m, V& v) {
   } else if constexpr (std::is_same_v<T, Register>) {
     v(m.instance, m.pid, m.host, m.term);
   } else if constexpr (std::is_same_v<T, Session>) {
-    v(m.term, m.path, m.text, m.folder, m.settings, m.fingerprint, m.unit_rows, m.clients);
+    v(m.term, m.path, m.text, m.folder, m.settings, m.fingerprint, m.features, m.unit_rows,
+      m.clients);
   } else if constexpr (std::is_same_v<T, Ask>) {
     v(m.term, m.count);
   } else if constexpr (std::is_same_v<T, Lease>) {

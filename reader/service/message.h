@@ -22,7 +22,7 @@
 namespace headrace::reader::service {
 
 constexpr uint32_t kMessageMagic = 0x56535248;  // "HRSV" in memory
-constexpr uint16_t kMessageVersion = 5;
+constexpr uint16_t kMessageVersion = 6;
 constexpr uint64_t kMessageHeaderBytes = 24;
 constexpr uint64_t kMaxMessageBytes = uint64_t{256} << 20;
 // Of a rank's address, and of the name of a host and process: a dispatcher tells every worker those
@@ -67,6 +67,7 @@ struct Started {
   uint64_t batch_rows = 0, epochs = 0, unit_rows = 0;
   uint32_t in_file_order = 0;  // 1: unit n of the table's order is of rank n mod ranks
   Fingerprint fingerprint;
+  uint64_t features = 0;             // that units have (unit_check.h)
   uint64_t splits = 0;               // of the table
   std::vector<SplitRun> split_runs;  // the first of them; none for a rank that has them
 };
@@ -145,7 +146,7 @@ struct Session {
   std::string path, text, folder;  // of the pipeline file
   std::vector<std::pair<std::string, std::string>> settings;
   Fingerprint fingerprint;
-  uint64_t unit_rows = 0;
+  uint64_t features = 0, unit_rows = 0;
   std::vector<std::string> clients;  // addresses, by rank
   bool operator==(const Session&) const = default;
 };

@@ -85,7 +85,7 @@ struct ReceiveJob::State {
   void Take(const std::shared_ptr<Receiver>& worker);
   void NoteOnce(const std::string& text);
   void Hear(const Message& message);
-  bool Admit(const Receiver& from, TensorBatch&& unit);
+  bool Admit(const Receiver& from, std::optional<uint64_t> features, TensorBatch&& unit);
   void Deliver(TensorBatch&& batch, int64_t wait_begin);
   void Save();
   void SaveInterrupted();
@@ -106,7 +106,6 @@ struct ReceiveJob::State {
   std::condition_variable changed;
   std::optional<Listener> listener;  // once set, the accepting thread's
   std::optional<Client> client;
-  UnitCheck check_unit;
   std::deque<TensorBatch> units;
   std::set<std::string> said;      // of workers
   std::optional<UnitOrder> order;  // of units that wait for their turn, if they have one
@@ -365,16 +364,19 @@ void ReceiveJob::State::Accept() {
 void ReceiveJob::State::Receive(const std::shared_ptr<Receiver>& from) {
   account::ThreadScope thread(stage);
   FrameDecoder decoder;
+  UnitCheck check;
   try {
     while (!decoder.ended() && !is_done && !Stopped()) {
       std::optional<TensorBatch> unit =
           ReceiveBatch(from.get(), &decoder, {receive, deserialize}, &bytes);
-      if (unit && !Admit(*from, std::move(*unit))) return;
+      if (!unit) continue;
+      const std::optional<uint64_t> features = check.FeaturesOf(*unit);
+      if (!Admit(*from, features, std::move(*unit))) return;
     }
   } catch (const Error& error) {
     if (error.code() == ExitCode::kBadData)
-      Note(fmt::format("the worker (process {}) is disconnected: {}", from->producer_pid(),
-                       error.what()));
+      NoteOnce(fmt::format("the worker (process {}) is disconnected: {}", from->producer_pid(),
+                           error.what()));
   } catch (const std::bad_alloc&) {
     Fail(std::make_exception_ptr(Error(ExitCode::kResources, "out of memory")));
   }
@@ -382,10 +384,10 @@ void ReceiveJob::State::Receive(const std::shared_ptr<Receiver>& from) {
 
 // Waits for room, and for the term that runs; then the unit is in the queue, or dropped. False when
 // it ends, or there is none and the worker has hung up: its rows come again, and whoever takes its
-// place needs its thread.
-bool ReceiveJob::State::Admit(const Receiver& from, TensorBatch&& unit) {
+// place needs its thread. `features`: of the unit.
+bool ReceiveJob::State::Admit(const Receiver& from, std::optional<uint64_t> features,
+                              TensorBatch&& unit) {
   std::unique_lock lock(mutex);
-  bool is_checked = false;
   for (bool has_waited = false; !is_done && !Stopped(); has_waited = true) {
     if (has_waited) {
       if (from.has_hung_up()) return false;
@@ -400,7 +402,9 @@ bool ReceiveJob::State::Admit(const Receiver& from, TensorBatch&& unit) {
     // One of another term may be of another pipeline, and is dropped.
     const bool is_of_this =
         unit.term == client->term() && client->state() != Client::State::kJoining;
-    if (is_of_this && !std::exchange(is_checked, true)) check_unit(unit);
+    if (is_of_this && features.value_or(client->job().features) != client->job().features)
+      throw Error(ExitCode::kBadData, "a unit has other features than the job", {},
+                  "use the same headrace for all processes of a job");
     switch (client->Admit(unit.term, unit.spans)) {
       case Client::Admission::kWait:
         continue;

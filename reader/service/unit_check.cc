@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "reader/pipeline/engine/table_checks.h"
+#include "reader/pipeline/fingerprint.h"
 
 namespace headrace::reader::service {
 namespace {
@@ -40,22 +42,45 @@ bool AreNames(const TensorBatch& unit, bool weighted, const std::vector<std::str
       [](const JaggedKey& key, const std::string& name) { return key.name() == name; });
 }
 
+uint64_t HashOfFeatures(bool is_labelled, const std::vector<std::string>& dense,
+                        const std::vector<std::string>& sparse,
+                        const std::vector<std::string>& weighted) {
+  Description text;
+  text.Add(is_labelled);
+  text.AddList(dense);
+  text.AddList(sparse);
+  text.AddList(weighted);
+  return text.Hash();
+}
+
 }  // namespace
 
-void UnitCheck::operator()(const TensorBatch& unit) {
+uint64_t FeaturesOf(const Schema& schema, const PipelineSpec& spec) {
+  const std::vector<AvailableColumn> columns = FinalColumns(schema, spec);
+  const auto names = [&](ColumnKind kind) {
+    std::vector<std::string> of_kind;
+    for (const AvailableColumn& column : columns)
+      if (column.kind == kind) of_kind.push_back(column.name);
+    return of_kind;
+  };
+  return HashOfFeatures(!spec.label.empty(), names(ColumnKind::kDense), names(ColumnKind::kSparse),
+                        names(ColumnKind::kWeightedSparse));
+}
+
+bool UnitCheck::AreLast(const TensorBatch& unit) const {
+  return hash_of_last_ && unit.labels.empty() != last_.is_labelled &&
+         unit.dense_names == last_.dense && AreNames(unit, false, last_.sparse) &&
+         AreNames(unit, true, last_.weighted);
+}
+
+std::optional<uint64_t> UnitCheck::FeaturesOf(const TensorBatch& unit) {
   CheckSpansOfUnit(unit);
-  if (unit.rows == 0) return;  // of rows that were all dropped nobody needs to know the features
-  if (!has_seen_) {
-    has_seen_ = true;
-    is_labelled_ = !unit.labels.empty();
-    dense_ = unit.dense_names;
-    sparse_ = NamesOf(unit, false);
-    weighted_ = NamesOf(unit, true);
+  if (unit.rows == 0) return std::nullopt;
+  if (!AreLast(unit)) {
+    last_ = {!unit.labels.empty(), unit.dense_names, NamesOf(unit, false), NamesOf(unit, true)};
+    hash_of_last_ = HashOfFeatures(last_.is_labelled, last_.dense, last_.sparse, last_.weighted);
   }
-  if (unit.labels.empty() == is_labelled_ || unit.dense_names != dense_ ||
-      !AreNames(unit, false, sparse_) || !AreNames(unit, true, weighted_))
-    throw Error(ExitCode::kBadData, "a unit has other features than the first that came", {},
-                "use the same headrace and the same table for all processes of a job");
+  return hash_of_last_;
 }
 
 }  // namespace headrace::reader::service

@@ -1,22 +1,39 @@
-// UnitCheck: units come from other processes, and ranks put them together: what that relies on is
-// checked before. Not thread-safe.
+// What a rank relies on when it joins units, which come from other processes, to batches: that a
+// unit settles the rows that it has, and has the features of the job.
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "reader/batch/tensor_batch.h"
+#include "reader/pipeline/spec.h"
+#include "reader/schema.h"
 
 namespace headrace::reader::service {
 
+// The features that the pipeline makes of such a table, by name, kind and order, and whether there
+// is a label: as a hash, so that a rank is told them in one word, however many they are. Throws
+// Error kUsage where a transform does not fit the table.
+uint64_t FeaturesOf(const Schema& schema, const PipelineSpec& spec);
+
+// Of the units of one connection. Not thread-safe.
 class UnitCheck {
  public:
-  // Throws Error kBadData for a unit whose spans are not those of its rows, or that has other
-  // features than the first one with rows: which of the two is odd is not known.
-  void operator()(const TensorBatch& unit);
+  // The unit's own features, which must be those of its job. Nothing where all rows were dropped:
+  // their names are not there either. Throws Error kBadData for a unit whose spans are not those of
+  // its rows.
+  std::optional<uint64_t> FeaturesOf(const TensorBatch& unit);
 
  private:
-  bool has_seen_ = false, is_labelled_ = false;
-  std::vector<std::string> dense_, sparse_, weighted_;  // of the first unit with rows
+  struct Features {
+    bool is_labelled = false;
+    std::vector<std::string> dense, sparse, weighted;
+  };
+  bool AreLast(const TensorBatch& unit) const;
+
+  Features last_;  // as all units of a sound connection have
+  std::optional<uint64_t> hash_of_last_;
 };
 
 }  // namespace headrace::reader::service

@@ -20,6 +20,7 @@
 #include "reader/service/leased_splits.h"
 #include "reader/service/process_name.h"
 #include "reader/service/send_lanes.h"
+#include "reader/service/unit_check.h"
 #include "reader/service/unit_joiner.h"
 #include "reader/service/wakeup.h"
 
@@ -285,6 +286,9 @@ class WorkerLoop {
     if (!(pipeline_->fingerprint() == session.fingerprint))
       throw Error(ExitCode::kBadData, "the table here is another one than the dispatcher's",
                   session.path, "let all processes of a job read the same files");
+    if (FeaturesOf(pipeline_->table().files[0]->schema(), pipeline_->spec()) != session.features)
+      throw Error(ExitCode::kFailure, "the dispatcher has other features for this pipeline",
+                  session.path, "use the same headrace for all processes of a job");
     splits_->SetTable(pipeline_->splits(), slice_rows);
     deal->SetSplits(RangesOf(pipeline_->splits()));
     session_ = session;

@@ -89,12 +89,7 @@ void OpenSource(PipelineSpec* spec, StopSignal* stop, std::function<bool()> inte
 // Transforms, groups of [dedup] and dictionaries: what is decided once for all batches.
 void MakePlans(const PipelineSpec& spec, const Table* table, OperatorContext* context) {
   if (!spec.transforms.empty()) {
-    std::vector<TransformSpec> transforms;
-    for (TransformSpec transform : spec.transforms) {
-      transform.file = spec.path;
-      transforms.push_back(std::move(transform));
-    }
-    auto plan = std::make_shared<TransformPlan>(std::move(transforms), spec.seed, spec.outputs);
+    auto plan = std::make_shared<TransformPlan>(PlanTransforms(spec));
     plan->ValidateAgainst(ProjectedColumns(table->files[0]->schema(), spec.projection));
     context->transforms = std::move(plan);
   }

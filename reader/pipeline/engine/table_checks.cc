@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "reader/dwrf/file_reader.h"
@@ -42,6 +43,18 @@ std::vector<AvailableColumn> ProjectedColumns(const Schema& schema,
                                  : ColumnKind::kInteger});
   }
   return columns;
+}
+
+TransformPlan PlanTransforms(const PipelineSpec& spec) {
+  std::vector<TransformSpec> transforms = spec.transforms;
+  for (TransformSpec& transform : transforms) transform.file = spec.path;
+  return TransformPlan(std::move(transforms), spec.seed, spec.outputs);
+}
+
+std::vector<AvailableColumn> FinalColumns(const Schema& schema, const PipelineSpec& spec) {
+  std::vector<AvailableColumn> columns = ProjectedColumns(schema, spec.projection);
+  if (spec.transforms.empty()) return columns;
+  return PlanTransforms(spec).ValidateAgainst(std::move(columns));
 }
 
 LockedColumns CheckEncryption(const Table& table, const PipelineSpec& spec) {

@@ -12,6 +12,12 @@ namespace headrace::reader {
 std::vector<AvailableColumn> ProjectedColumns(const Schema& schema,
                                               const dwrf::Projection& projection);
 
+// The transforms of the pipeline, whose errors name its file.
+TransformPlan PlanTransforms(const PipelineSpec& spec);
+// The columns that a batch has behind the transforms, in the order in which it has those of a kind.
+// Throws Error kUsage where a transform does not fit the table.
+std::vector<AvailableColumn> FinalColumns(const Schema& schema, const PipelineSpec& spec);
+
 // Encrypted columns of the projection without a key.
 struct LockedColumns {
   std::vector<std::string> names;

@@ -1,18 +1,25 @@
 // A worker's pipeline: it makes of leased splits exactly the rows that are wanted, in batches that
 // are parts of one unit, and those parts join to whole units.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 
 #include "base/error.h"
+#include "reader/dwrf/file_reader.h"
 #include "reader/pipeline/batching.h"
+#include "reader/pipeline/engine/table_checks.h"
 #include "reader/pipeline/pipeline.h"
 #include "reader/service/job_folder.h"
 #include "reader/service/leased_splits.h"
+#include "reader/service/unit_check.h"
 #include "reader/service/unit_joiner.h"
 #include "workloads/generator.h"
 
@@ -26,6 +33,7 @@ constexpr uint64_t kUnit = 64;
 struct Seen {
   std::map<std::pair<uint64_t, uint64_t>, std::vector<RowSpan>> pieces;  // by lease and unit
   std::multiset<std::pair<uint64_t, uint64_t>> rows;                     // lease, row
+  std::set<uint64_t> features;
 };
 
 // Keeps what it gets, joined to units.
@@ -67,6 +75,7 @@ class KeepUnits final : public Consumer {
     EXPECT_EQ(settled, wanted);
     EXPECT_EQ(rows, batch.rows);
     EXPECT_EQ(batch.dense.size(), batch.rows * batch.dense_names.size());
+    if (const auto features = check_.FeaturesOf(batch)) seen_->features.insert(*features);
     for (uint64_t row = 0; row < batch.rows; ++row)
       seen_->rows.insert({span.epoch, batch.RowId(row)});
   }
@@ -75,6 +84,7 @@ class KeepUnits final : public Consumer {
   const std::map<uint64_t, Lease>& leases_;
   const std::vector<RowRange> splits_;
   UnitJoiner joiner_;
+  UnitCheck check_;
 };
 
 class LeasedPipeline : public testing::Test {
@@ -82,12 +92,18 @@ class LeasedPipeline : public testing::Test {
   LeasedPipeline() {
     std::string pattern = (fs::temp_directory_path() / "leased_test.XXXXXX").string();
     folder_ = ::mkdtemp(pattern.data());
-    workloads::WorkloadSpec spec = workloads::ForModel("rm1", 0.02, 1000, 11);
-    spec.stripe_rows = 300;
-    workloads::GenerateTable(spec, folder_ / "t");
-    splits_ = OpenTable((folder_ / "t").string()).splits;
+    Generate("rm1");
   }
   ~LeasedPipeline() override { fs::remove_all(folder_); }
+
+  void Generate(const char* model) {
+    workloads::WorkloadSpec spec = workloads::ForModel(model, 0.02, 1000, 11);
+    spec.stripe_rows = 300;
+    fs::remove_all(folder_ / "t");
+    workloads::GenerateTable(spec, folder_ / "t");
+    table_.emplace(OpenTable((folder_ / "t").string()));
+    splits_ = table_->splits;
+  }
 
   PipelineSpec Load(Settings settings) const {
     settings.emplace_back("pipeline.batch_rows", std::to_string(kUnit));
@@ -121,6 +137,7 @@ class LeasedPipeline : public testing::Test {
   }
 
   fs::path folder_;
+  std::optional<Table> table_;
   std::vector<Split> splits_;
 };
 
@@ -171,6 +188,53 @@ TEST_F(LeasedPipeline, SettlesDroppedRowsWithTheirUnit) {
     EXPECT_EQ(seen.pieces.size(), NumUnits(300, kUnit) + NumUnits(100, kUnit))
         << (filtered ? "filtered" : "sampled");
   }
+}
+
+// What ranks compare units with is said before there is any: however the units are made, they have
+// these features, in this order.
+TEST_F(LeasedPipeline, MakesTheFeaturesThatWereDeclared) {
+  const auto expect_declared = [&](const PipelineSpec& spec, const std::string& what) {
+    const Seen seen = Run(spec, {{1, Whole(0)}, {2, Whole(2)}});
+    EXPECT_EQ(seen.features, std::set{FeaturesOf(table_->files[0]->schema(), spec)}) << what;
+  };
+  std::set<uint64_t> all;
+  for (const char* model : {"rm1", "rm2", "rm3"}) {
+    Generate(model);
+    const PipelineSpec plain = Load({});
+    ASSERT_FALSE(plain.transforms.empty());
+    all.insert(FeaturesOf(table_->files[0]->schema(), plain));
+    expect_declared(plain, model);
+    expect_declared(Load({{"pipeline.layout", "flatmap"}}), fmt::format("{} flatmap", model));
+    expect_declared(Load({{"dedup.mode", "on"}}), fmt::format("{} dedup", model));
+    PipelineSpec spec = Load({{"pipeline.layout", "flatmap"}});
+    for (StageSpec& stage : spec.stages) {
+      const auto extract =
+          std::find_if(stage.operators.begin(), stage.operators.end(),
+                       [](const OperatorSpec& op) { return op.kind == "extract"; });
+      if (extract != stage.operators.end())
+        stage.operators.insert(std::next(extract), OperatorSpec{"rowmap", "rowmap", {}});
+    }
+    ASSERT_TRUE(HasOperator(spec, "rowmap"));
+    expect_declared(spec, fmt::format("{} rowmap", model));
+    spec = plain;
+    spec.label.clear();
+    expect_declared(spec, fmt::format("{} without labels", model));
+    all.insert(FeaturesOf(table_->files[0]->schema(), spec));
+    spec = plain;
+    spec.transforms.clear();
+    spec.outputs.reset();
+    expect_declared(spec, fmt::format("{} as stored", model));
+    all.insert(FeaturesOf(table_->files[0]->schema(), spec));
+    // Each third of what it makes, so that steps are skipped and columns moved.
+    spec = plain;
+    spec.outputs.emplace();
+    const auto columns = FinalColumns(table_->files[0]->schema(), plain);
+    for (size_t i = 0; i < columns.size(); i += 3)
+      if (columns[i].kind <= ColumnKind::kWeightedSparse) spec.outputs->push_back(columns[i].name);
+    expect_declared(spec, fmt::format("{} outputs", model));
+    all.insert(FeaturesOf(table_->files[0]->schema(), spec));
+  }
+  EXPECT_EQ(all.size(), 12u) << "jobs of different features";
 }
 
 TEST_F(LeasedPipeline, RefusesLeasesOfRowsThatItsTableDoesNotHave) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/error.h"
 
 namespace headrace::reader::service {
@@ -20,9 +22,9 @@ TensorBatch UnitOfThree() {
   return unit;
 }
 
-void ExpectRefused(UnitCheck check, const TensorBatch& unit) {
+void ExpectRefused(const TensorBatch& unit) {
   try {
-    check(unit);
+    UnitCheck().FeaturesOf(unit);
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kBadData);
@@ -30,10 +32,10 @@ void ExpectRefused(UnitCheck check, const TensorBatch& unit) {
 }
 
 TEST(UnitCheck, RefusesSpansThatAreNotThoseOfTheRows) {
-  UnitCheck()(UnitOfThree());
+  UnitCheck().FeaturesOf(UnitOfThree());
   TensorBatch none;
   none.spans = {{0, 0, 10, 5, 0}};
-  UnitCheck()(none);
+  UnitCheck().FeaturesOf(none);
   for (const std::vector<RowSpan>& spans : std::vector<std::vector<RowSpan>>{
            {},                  // no row is of any
            {{0, 0, 10, 2, 2}},  // one is of none
@@ -46,35 +48,44 @@ TEST(UnitCheck, RefusesSpansThatAreNotThoseOfTheRows) {
        }) {
     TensorBatch unit = UnitOfThree();
     unit.spans = spans;
-    ExpectRefused({}, unit);
+    ExpectRefused(unit);
   }
   TensorBatch twice = UnitOfThree();
   twice.spans = {{0, 0, 10, 9, 3}};
   twice.row_ids.resize(3);
   for (size_t row = 0; row < 3; ++row) twice.row_ids[row] = 11;
-  ExpectRefused({}, twice);
+  ExpectRefused(twice);
 }
 
-TEST(UnitCheck, RefusesOtherFeatures) {
+TEST(UnitCheck, TellsOtherFeaturesFromTheSame) {
   UnitCheck check;
-  check(UnitOfThree());
-  check(UnitOfThree());
-  TensorBatch other = UnitOfThree();
-  other.dense_names = {"height"};
-  ExpectRefused(check, other);
-  other = UnitOfThree();
-  other.sparse.keys = {"names"};
-  ExpectRefused(check, other);
-  other = UnitOfThree();
-  other.weighted_sparse.keys = {"ids"};
-  ExpectRefused(check, other);
-  other = UnitOfThree();
-  other.labels.resize(3);
-  ExpectRefused(check, other);
+  const std::optional<uint64_t> features = check.FeaturesOf(UnitOfThree());
+  ASSERT_TRUE(features);
+  EXPECT_EQ(check.FeaturesOf(UnitOfThree()), features);
+  EXPECT_EQ(UnitCheck().FeaturesOf(UnitOfThree()), features) << "whatever came before";
+  std::vector<TensorBatch> others;
+  const auto other = [&](const auto& change) { change(&others.emplace_back(UnitOfThree())); };
+  other([](TensorBatch* unit) { unit->dense_names = {"height"}; });
+  other([](TensorBatch* unit) { unit->sparse.keys = {"names"}; });
+  other([](TensorBatch* unit) { unit->weighted_sparse.keys = {"ids"}; });
+  other([](TensorBatch* unit) { std::swap(unit->weighted_sparse, unit->sparse); });
+  other([](TensorBatch* unit) { unit->sparse.keys = {}; });
+  other([](TensorBatch* unit) { unit->labels.resize(3); });
+  std::set<uint64_t> all = {*features};
+  for (const TensorBatch& unit : others) {
+    const std::optional<uint64_t> its = check.FeaturesOf(unit);
+    ASSERT_TRUE(its);
+    EXPECT_TRUE(all.insert(*its).second);
+    EXPECT_EQ(check.FeaturesOf(UnitOfThree()), features) << "after others";
+  }
+  TensorBatch two = UnitOfThree(), swapped = UnitOfThree();
+  two.sparse.keys = {"ids", "names"};
+  swapped.sparse.keys = {"names", "ids"};
+  EXPECT_NE(check.FeaturesOf(two), check.FeaturesOf(swapped)) << "ranks join them by their order";
   TensorBatch none;  // rows that a filter dropped come without names
   none.spans = {{0, 0, 10, 5, 0}};
-  check(none);
-  check(UnitOfThree());
+  EXPECT_EQ(check.FeaturesOf(none), std::nullopt);
+  EXPECT_EQ(check.FeaturesOf(UnitOfThree()), features);
 }
 
 }  // namespace
