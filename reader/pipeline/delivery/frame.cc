@@ -154,7 +154,7 @@ void CheckPlaces(const std::vector<FrameGroup>& groups, bool weighted, size_t pl
   }
 }
 
-// What arrays are made of: copies, or parts of memory that `keep` holds.
+// What arrays are made of: parts of memory that `keep` holds.
 class Filler {
  public:
   explicit Filler(const std::shared_ptr<const void>& keep) : keep_(keep) {}
@@ -162,22 +162,15 @@ class Filler {
   void operator()(std::span<const uint8_t> bytes, Array<T>* values) const {
     if (bytes.empty()) return;
     const size_t count = bytes.size() / sizeof(T);
-    if (keep_) {
-      // The memory belongs to the frame, and the frame to this batch alone.
-      auto* first = reinterpret_cast<T*>(const_cast<uint8_t*>(bytes.data()));
-      *values = Array<T>::Borrow({first, count}, keep_);
-      return;
-    }
-    values->resize(count);
-    std::memcpy(values->data(), bytes.data(), bytes.size());
+    // The memory belongs to the frame, and the frame to this batch alone.
+    auto* first = reinterpret_cast<T*>(const_cast<uint8_t*>(bytes.data()));
+    *values = Array<T>::Borrow({first, count}, keep_);
   }
 
  private:
   const std::shared_ptr<const void>& keep_;
 };
 
-// Without anything to keep, the lengths are taken into memory of our own before they are looked at:
-// the bytes may lie where another process can still write.
 KeyedJaggedTensor DecodeJagged(const std::vector<std::string>& keys, uint64_t rows,
                                std::span<const uint8_t> lengths, std::span<const uint8_t> values,
                                std::span<const uint8_t> weights, const Filler& fill) {
@@ -379,7 +372,17 @@ std::optional<TensorBatch> FrameDecoder::Decode(const FrameHeader& header,
   if (ended_) Bad("a frame follows the last one");
   if (body.size() != header.body_bytes)
     Bad(fmt::format("a frame of {} bytes has {}", header.body_bytes, body.size()));
-  if (FrameChecksum(header, body) != header.checksum)
+  uint64_t checksum = 0;
+  if (keep) {
+    checksum = FrameChecksum(header, body);
+  } else {
+    const auto own = std::make_shared<Array<uint8_t>>(body.size());
+    const std::span<const uint8_t> parts[] = {body};
+    checksum = HashAndCopyParts(parts, SeedOf(header), own->data());
+    body = {own->data(), own->size()};
+    keep = own;
+  }
+  if (checksum != header.checksum)
     Bad(fmt::format("the checksum of frame {} differs: it was damaged on its way",
                     header.sequence));
   switch (static_cast<FrameKind>(header.kind)) {

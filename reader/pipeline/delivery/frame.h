@@ -109,8 +109,9 @@ class FrameDecoder {
  public:
   // One whole frame. A batch for kBatch; nothing for the others. Throws Error kBadData for a
   // damaged frame, or one that does not fit those before it.
-  // With `keep` the batch borrows its arrays from `body`, whose memory `keep` holds, no other
-  // process can write and begins at a multiple of 64; without it copies them.
+  // The batch borrows its arrays from `body`, whose memory `keep` holds, no other process can write
+  // and begins at a multiple of 64. Without `keep` the body is first copied, in the pass that makes
+  // its checksum: nothing is looked at where another process may still write.
   std::optional<TensorBatch> Decode(const FrameHeader& header, std::span<const uint8_t> body,
                                     std::shared_ptr<const void> keep = nullptr);
   // The last frame was kEnd: no further one may come.

@@ -1,4 +1,4 @@
-// Frames through a ring in shared memory: one copy in; they are looked at where they lie. The
+// Frames through a ring in shared memory: one copy in, and one out by whoever decodes them. The
 // socket passes the memory and shows when the other side dies.
 #include <fmt/format.h>
 #include <unistd.h>
