@@ -11,10 +11,12 @@
 #include "base/mix_bits.h"
 #include "probes/account/account.h"
 #include "probes/account/scope.h"
+#include "reader/dwrf/file_reader.h"
 #include "reader/pipeline/engine/element_source.h"
 #include "reader/pipeline/engine/engine.h"
 #include "reader/pipeline/engine/input.h"
 #include "reader/pipeline/engine/notes.h"
+#include "reader/pipeline/engine/table_checks.h"
 
 namespace headrace::reader {
 struct Pipeline::State {
@@ -151,6 +153,14 @@ const PipelineSpec& Pipeline::spec() const { return state_->spec; }
 
 Fingerprint Pipeline::fingerprint() const {
   return FingerprintOf(*state_->input->table, state_->spec);
+}
+
+std::vector<AvailableColumn> Pipeline::columns() const {
+  const Input& input = *state_->input;
+  std::vector<AvailableColumn> columns =
+      ProjectedColumns(input.table->files[0]->schema(), state_->spec.projection);
+  if (!input.context.transforms) return columns;
+  return input.context.transforms->ValidateAgainst(std::move(columns));
 }
 
 const Table& Pipeline::table() const { return *state_->input->table; }

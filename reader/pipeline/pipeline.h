@@ -25,6 +25,7 @@
 #include "reader/pipeline/engine/progress.h"
 #include "reader/pipeline/spec.h"
 #include "reader/pipeline/split.h"
+#include "reader/transforms/plan.h"
 
 namespace headrace::reader {
 
@@ -42,6 +43,8 @@ class Pipeline {
   const PipelineSpec& spec() const;
   // Of its rows; it must read a table.
   Fingerprint fingerprint() const;
+  // That its batches have, in the order of each kind. Of a table.
+  std::vector<AvailableColumn> columns() const;
   // As it is open; it must read a table.
   const Table& table() const;
   const std::vector<Split>& splits() const { return table().splits; }

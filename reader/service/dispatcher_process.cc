@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "reader/dwrf/file_reader.h"
 #include "reader/pipeline/batching.h"
+#include "reader/pipeline/engine/table_checks.h"
 #include "reader/pipeline/fingerprint.h"
 #include "reader/service/connection_room.h"
 #include "reader/service/control.h"
@@ -122,7 +123,7 @@ DispatcherOptions OptionsOf(const DispatcherProcessOptions& given) {
   options.session.text = spec.text;
   options.session.settings = given.settings;
   options.session.fingerprint = options.job.fingerprint;
-  options.session.features = FeaturesOf(table.files[0]->schema(), spec);
+  options.session.features = FeaturesOf(FinalColumns(table.files[0]->schema(), spec), spec.label);
   options.session.unit_rows = spec.unit_rows;
   try {
     CheckStatesFit(options);

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "reader/pipeline/engine/table_checks.h"
 #include "reader/pipeline/fingerprint.h"
 
 namespace headrace::reader::service {
@@ -55,15 +54,14 @@ uint64_t HashOfFeatures(bool is_labelled, const std::vector<std::string>& dense,
 
 }  // namespace
 
-uint64_t FeaturesOf(const Schema& schema, const PipelineSpec& spec) {
-  const std::vector<AvailableColumn> columns = FinalColumns(schema, spec);
+uint64_t FeaturesOf(const std::vector<AvailableColumn>& columns, const std::string& label) {
   const auto names = [&](ColumnKind kind) {
     std::vector<std::string> of_kind;
     for (const AvailableColumn& column : columns)
       if (column.kind == kind) of_kind.push_back(column.name);
     return of_kind;
   };
-  return HashOfFeatures(!spec.label.empty(), names(ColumnKind::kDense), names(ColumnKind::kSparse),
+  return HashOfFeatures(!label.empty(), names(ColumnKind::kDense), names(ColumnKind::kSparse),
                         names(ColumnKind::kWeightedSparse));
 }
 

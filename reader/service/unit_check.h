@@ -7,15 +7,13 @@
 #include <vector>
 
 #include "reader/batch/tensor_batch.h"
-#include "reader/pipeline/spec.h"
-#include "reader/schema.h"
+#include "reader/transforms/plan.h"
 
 namespace headrace::reader::service {
 
-// The features that the pipeline makes of such a table, by name, kind and order, and whether there
-// is a label: as a hash, so that a rank is told them in one word, however many they are. Throws
-// Error kUsage where a transform does not fit the table.
-uint64_t FeaturesOf(const Schema& schema, const PipelineSpec& spec);
+// Of the columns that a pipeline's batches have, the features by name, kind and order, and whether
+// there is a label: as a hash, so that a rank is told them in one word, however many they are.
+uint64_t FeaturesOf(const std::vector<AvailableColumn>& columns, const std::string& label);
 
 // Of the units of one connection. Not thread-safe.
 class UnitCheck {

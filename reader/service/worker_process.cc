@@ -286,7 +286,7 @@ class WorkerLoop {
     if (!(pipeline_->fingerprint() == session.fingerprint))
       throw Error(ExitCode::kBadData, "the table here is another one than the dispatcher's",
                   session.path, "let all processes of a job read the same files");
-    if (FeaturesOf(pipeline_->table().files[0]->schema(), pipeline_->spec()) != session.features)
+    if (FeaturesOf(pipeline_->columns(), pipeline_->spec().label) != session.features)
       throw Error(ExitCode::kFailure, "the dispatcher has other features for this pipeline",
                   session.path, "use the same headrace for all processes of a job");
     splits_->SetTable(pipeline_->splits(), slice_rows);
