@@ -5,35 +5,7 @@
 # Every test has a copy of the system. Made once: Debian 12, for which the packages are, Debian 11, whose C library is older, and Debian
 # 14 (forky), which has CPython 3.14.
 
-ROOTS=${HEADRACE_ROOTS:-$(dirname "$HEADRACE_PACKAGES")/roots}
-
-setup() { ROOT=; }
-teardown() { [ -z "$ROOT" ] || rm -rf "$ROOT"; }
-
-# system SUITE: a new copy, $ROOT.
-system() {
-  mkdir -p "$ROOTS"
-  run sh "$BATS_TEST_DIRNAME/root.sh" make "$1" "$ROOTS/$1"
-  [ "$status" -ne 77 ] || skip "$output"
-  [ "$status" -eq 0 ] || { echo "$output"; false; }
-  ROOT=$(mktemp -d "$ROOTS/copy.XXXXXX")
-  cp -a "$ROOTS/$1/root/." "$ROOT"
-}
-
-inside() { sh "$BATS_TEST_DIRNAME/root.sh" in "$ROOT" sh -euc "cd /root; $1"; }
-
-# Files of the system outside of what apt and dpkg keep for themselves.
-files() { (cd "$ROOT" && find . \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp -o -path ./var/cache -o -path ./var/log \
-  -o -path ./var/lib/apt -o -path ./var/lib/dpkg \) -prune -o -print | sort); }
-
-# The demo's page names the limit that is built into it. Where other programs take the cores, it says so, and another limit may be true.
-judged() { grep -q "limit .*$1" "$BATS_TEST_TMPDIR/$2" || { grep -q 'BUSY MACHINE' "$BATS_TEST_TMPDIR/$2" && grep -q 'limit  ' "$BATS_TEST_TMPDIR/$2"; } ||
-  { cat "$BATS_TEST_TMPDIR/$2"; false; }; }
-
-demo() {
-  inside "$1 demo --duration 4s" > "$BATS_TEST_TMPDIR/demo" 2>&1 || { cat "$BATS_TEST_TMPDIR/demo"; false; }
-  judged 'fetch, operator storage_latency' demo
-}
+load system.bash
 
 program() {
   cat > "$ROOT/root/train.py" <<'PYTHON'
@@ -56,15 +28,7 @@ PYTHON
 @test "the Debian packages install in Debian 12 with what they need, work, and leave nothing when purged" {
   [ -n "$(ls "$HEADRACE_PACKAGES"/headrace_*.deb 2> /dev/null)" ] || skip "no packages: dpkg-deb or dpkg-shlibdeps is missing here"
   system bookworm
-  files > "$BATS_TEST_TMPDIR/before"
-  cp "$HEADRACE_PACKAGES"/headrace_*.deb "$HEADRACE_PACKAGES"/libheadrace-account1_*.deb "$ROOT/tmp/"
-  run inside 'apt-get update -qq && apt-get install -y -qq --no-install-recommends /tmp/*.deb'
-  [ "$status" -eq 0 ] || { echo "$output" | grep -q 'Could not resolve\|Failed to fetch' && skip "apt reaches no mirror from there"; echo "$output"; false; }
-  demo headrace
-  inside 'rm -rf headrace-demo headrace.db*; apt-get purge -y -qq headrace libheadrace-account1 && apt-get autoremove --purge -y -qq' > /dev/null
-  files > "$BATS_TEST_TMPDIR/after"
-  # ldconfig's cache, which any package of a library changes, is in both.
-  diff "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after"
+  installed_and_purged "$HEADRACE_PACKAGES"/headrace_*.deb "$HEADRACE_PACKAGES"/libheadrace-account1_*.deb
 }
 
 @test "the archive runs in Debian 11 without any package, as nobody in particular" {

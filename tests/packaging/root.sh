@@ -1,7 +1,8 @@
 #!/bin/sh
-# A Debian system with nothing of headrace in it: root.sh make SUITE FOLDER, or root.sh in FOLDER COMMAND...
+# A Debian system with nothing of headrace in it: root.sh make SUITE FOLDER [ARCH], or root.sh in FOLDER COMMAND...
 #
-# make: installs SUITE's essential packages and Python below FOLDER, once. Ends with 77 and the reason where that cannot be done.
+# make: installs SUITE's essential packages and Python below FOLDER, once. Ends with 77 and the reason where that cannot be done. Of another
+#       processor (ARCH, Debian's word for it) the kernel has to run programs by an emulator: qemu-user-static with binfmt-support.
 # in:   runs a command there, with a /proc, /sys and /dev of its own that end with it.
 set -eu
 action=$1
@@ -20,7 +21,7 @@ if [ "$action" = in ]; then
     sh "$folder" "$@"
 fi
 
-suite=$1 folder=$2
+suite=$1 folder=$2 arch=${3:-$(dpkg --print-architecture)}
 left_out() { echo "$1"; exit 77; }
 [ ! -e "$folder/made" ] || exit 0
 [ "$(id -u)" -eq 0 ] || left_out "a system of its own needs root"
@@ -34,6 +35,6 @@ mkdir -p "$folder"
 # A suite that is newer than this debootstrap is made as its newest one is.
 scripts=/usr/share/debootstrap/scripts
 [ -e "$scripts/$suite" ] && script= || script=$scripts/sid
-debootstrap --variant=minbase --include=python3,python3-venv "$suite" "$folder/root" "$mirror" $script > "$folder/log" 2>&1 ||
-  left_out "debootstrap $suite: $(tail -n 1 "$folder/log")"
+debootstrap --arch="$arch" --variant=minbase --include=python3,python3-venv "$suite" "$folder/root" "$mirror" $script > "$folder/log" 2>&1 ||
+  left_out "debootstrap $suite $arch: $(tail -n 1 "$folder/log")"
 : > "$folder/made"
