@@ -34,6 +34,11 @@ const std::vector<Demands>& PipelineModel::Bootstrap() const {
   Random random(kBootstrapSeed), split(kBootstrapSeed + 1);
   const std::vector<WindowRow> blocks = SteadyBlocks();
   const bool resamples = blocks.size() >= 3;
+  // Neighbours, which are mostly drawn together, added up once.
+  std::vector<WindowRow> pairs;
+  for (size_t b = 0; b + 1 < blocks.size(); ++b) {
+    pairs.push_back(SumOf({&blocks[b], &blocks[b + 1]}));
+  }
   // Fewer windows say less of the spread, so the model's own error takes more of the interval.
   const double error = resamples ? kModelError : 2 * kModelError;
   for (size_t draw = 0; draw < kBootstrapDraws; ++draw) {
@@ -43,13 +48,18 @@ const std::vector<Demands>& PipelineModel::Bootstrap() const {
       for (size_t i = 0; i < operators_.size(); ++i) places.push_back(split.Uniform());
     }
     if (resamples) {
-      std::vector<const WindowRow*> drawn;
-      for (const size_t b : BlockResample(blocks.size(), blocks.size() >= 12 ? 2 : 1, random)) {
-        drawn.push_back(&blocks[b]);
+      const std::vector<size_t> drawn =
+          BlockResample(blocks.size(), blocks.size() >= 12 ? 2 : 1, random);
+      std::vector<const WindowRow*> rows;
+      for (size_t i = 0; i < drawn.size(); ++i) {
+        const bool is_pair =
+            i + 1 < drawn.size() && drawn[i] < pairs.size() && drawn[i + 1] == drawn[i] + 1;
+        rows.push_back(is_pair ? &pairs[drawn[i]] : &blocks[drawn[i]]);
+        if (is_pair) ++i;
       }
-      demands = EstimateFrom(SumOf(drawn), places);
+      demands = EstimateFrom(SumOf(rows), places);
     } else if (!places.empty()) {
-      demands = Estimate(steady_, places);
+      demands = EstimateFrom(steady_sum_, places);
     }
     for (double& stage_s : demands.stage_s) stage_s *= std::exp(error * random.Normal());
     for (size_t r = 0; r < demands.resources.size(); ++r) {

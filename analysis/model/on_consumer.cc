@@ -81,7 +81,7 @@ double PipelineModel::OnConsumers(const Settings& settings, const Demands& deman
 
 // Several trainers in one recording wait and compute for more time than passes.
 void PipelineModel::CountConsumers() {
-  const WindowRow sum = Sum(steady_);
+  const WindowRow& sum = steady_sum_;
   if (sum.duration_ns <= 0) return;
   const double at_once = static_cast<double>(sum.steps.wait_ns + sum.steps.compute_ns) /
                          static_cast<double>(sum.duration_ns);

@@ -136,7 +136,7 @@ PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
   LinkResources();
   AddStorage();
   AddCounted();
-  demands_ = Estimate(steady_);
+  demands_ = EstimateFrom(steady_sum_, {});
   ShareCounted();
   ReadCores();
   ReadSpread();
@@ -348,6 +348,7 @@ void PipelineModel::ReadSplit() {
 void PipelineModel::ChooseSteady() {
   phases_ = FindPhases(*run_);
   steady_ = phases_.steady;
+  steady_sum_ = Sum(steady_);
   first_ns_ = phases_.first_ns;
   last_ns_ = phases_.last_ns;
 }
@@ -427,7 +428,7 @@ void PipelineModel::ReadVisits() {
 void PipelineModel::ReadOtherThreads() {
   const HostRow* process = run_->FindHost("process_cpu_ns");
   if (process == nullptr || !process->last_value) return;
-  const WindowRow sum = Sum(steady_);
+  const WindowRow& sum = steady_sum_;
   double stages_s = 0, all_stages_s = 0;
   for (size_t r = 0; r < run_->stages.size(); ++r) {
     if (!run_->stages[r].on_cpu_ns || !sum.stages[r].on_cpu_ns) return;
@@ -503,7 +504,7 @@ void PipelineModel::ShareCounted() {
 }
 
 void PipelineModel::ReadSpread() {
-  const WindowRow sum = Sum(steady_);
+  const WindowRow& sum = steady_sum_;
   const auto spread = [&](auto time, auto count, double at_least) {
     std::vector<double> times, counts;
     for (size_t w : steady_) {

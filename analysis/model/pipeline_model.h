@@ -307,6 +307,7 @@ class PipelineModel {
   std::vector<ResourceModel> resources_;
   Phases phases_;
   std::vector<size_t> steady_;
+  WindowRow steady_sum_;  // of them; of the run where there are none
   int64_t first_ns_ = 0, last_ns_ = 0;
   Demands demands_;
   bool splits_cpu_ = false, splits_operators_ = false, cores_known_ = false;

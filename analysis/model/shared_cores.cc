@@ -17,7 +17,7 @@ void PipelineModel::ReadCores() {
   cpu_quota_ = budget.quota;
   cores_available_ = cores_budget_;
   if (!splits_cpu_) return;
-  const WindowRow sum = Sum(steady_);
+  const WindowRow& sum = steady_sum_;
   for (const StageModel& stage : stages_) {
     if (stage.taken_ratio == 1 || stage.row >= sum.stages.size() || sum.duration_ns <= 0) continue;
     cores_ahead_ += (1 - stage.taken_ratio) * Seconds(sum.stages[stage.row].on_cpu_ns) /
@@ -72,7 +72,7 @@ void PipelineModel::ReadCores() {
 // how many of them want a core. A program that hardly waits gets nearly all of one: others fill
 // what it leaves.
 void PipelineModel::ReadContention(double host) {
-  const WindowRow sum = Sum(steady_);
+  const WindowRow& sum = steady_sum_;
   const std::optional<double> share = ShareOfCores(sum);
   if (!share) return;
   // A quota stops threads on cores that are idle.

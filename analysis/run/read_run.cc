@@ -61,6 +61,25 @@ void AddCpuPoint(int64_t start_ns, int64_t end_ns, double total_ns, RunView* vie
   points->push_back({end_ns, total_ns});
 }
 
+// The statement that reads the course of the measurements of those numbers. The rows of a time are
+// found by the key in our tables, so what was measured besides is passed over; tables of another
+// program may not have that key.
+std::string CourseOf(const std::string& numbers, bool ours) {
+  const std::string wanted = fmt::format("run_id = ?1 AND measurement_id IN ({})", numbers);
+  const std::string columns = "start_ns, duration_ns, measurement_id, value";
+  if (!ours) {
+    return fmt::format("SELECT {} FROM measurement_delta WHERE {} ORDER BY start_ns", columns,
+                       wanted);
+  }
+  return fmt::format(
+      "WITH RECURSIVE times(at_ns) AS (SELECT MIN(start_ns) FROM measurement_delta WHERE "
+      "run_id = ?1 UNION ALL SELECT (SELECT MIN(start_ns) FROM measurement_delta WHERE "
+      "run_id = ?1 AND start_ns > at_ns) FROM times WHERE at_ns NOT NULL) "
+      "SELECT {} FROM times CROSS JOIN measurement_delta WHERE {} AND start_ns = at_ns "
+      "ORDER BY start_ns, measurement_id",
+      columns, wanted);
+}
+
 // The course of the CPU time of the run's processes, of the machine's busy cores, and of what
 // devices delivered to the processes. They are found by their numbers, in one pass: a long run has
 // many rows of other measurements.
@@ -81,27 +100,22 @@ void ReadMeasuredCourse(RunDatabase& database, int64_t id, RunView* view) {
       });
   if (names.empty()) return;
   double cpu_ns = 0;
-  database.Each(
-      fmt::format(
-          "SELECT start_ns, duration_ns, measurement_id, value FROM measurement_delta WHERE "
-          "run_id = ?1 AND measurement_id IN ({}) ORDER BY start_ns",
-          numbers),
-      id, [&](const ViewRow& row) {
-        const std::string& metric = names[row.NumberAt(2)];
-        const double value = row.Real("value").value_or(0);
-        const int64_t start_ns = row.NumberAt(0), duration_ns = row.NumberAt(1);
-        if (metric == "host_busy_cores") {
-          view->busy_cores.push_back({start_ns, duration_ns, value});
-        } else if (metric == "process_cpu_ns") {
-          AddCpuPoint(start_ns, start_ns + duration_ns, cpu_ns += value, view);
-        } else if (!view->device_reads.empty() && view->device_reads.back().start_ns == start_ns) {
-          DeviceReadRow& all = view->device_reads.back();
-          all.duration_ns = std::max(all.duration_ns, duration_ns);
-          all.read_bytes += value;
-        } else {
-          view->device_reads.push_back({start_ns, duration_ns, value});
-        }
-      });
+  database.Each(CourseOf(numbers, database.is_ours()), id, [&](const ViewRow& row) {
+    const std::string& metric = names[row.NumberAt(2)];
+    const double value = row.Real("value").value_or(0);
+    const int64_t start_ns = row.NumberAt(0), duration_ns = row.NumberAt(1);
+    if (metric == "host_busy_cores") {
+      view->busy_cores.push_back({start_ns, duration_ns, value});
+    } else if (metric == "process_cpu_ns") {
+      AddCpuPoint(start_ns, start_ns + duration_ns, cpu_ns += value, view);
+    } else if (!view->device_reads.empty() && view->device_reads.back().start_ns == start_ns) {
+      DeviceReadRow& all = view->device_reads.back();
+      all.duration_ns = std::max(all.duration_ns, duration_ns);
+      all.read_bytes += value;
+    } else {
+      view->device_reads.push_back({start_ns, duration_ns, value});
+    }
+  });
 }
 
 // The same of CPU time and busy cores, of a run from before these were measurements, or of another

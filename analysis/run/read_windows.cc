@@ -216,17 +216,20 @@ class OperatorCourse {
   }
 
   void Read(RunDatabase& database, int64_t id) {
-    std::string sql = "SELECT start_ns, operator_id, runnable_low_ns, runnable_high_ns";
-#define HR_OPERATOR_COUNTER(type, member, column, help) sql += ", " #column;
+    std::vector<std::string> columns = {"start_ns", "operator_id", "runnable_low_ns",
+                                        "runnable_high_ns"};
+#define HR_OPERATOR_COUNTER(type, member, column, help) columns.emplace_back(#column);
 #include "collectors/store/columns.def"
-    sql += " FROM operator_delta WHERE run_id = ?1 ORDER BY start_ns";
-    database.Each(sql, id, [this](const ViewRow& row) { Take(row); });
+    database.Sweep(
+        "operator_delta", columns, id, [this](const SweptRow& row) { Take(row); },
+        // Every window that was filled in is filled in again.
+        [this] { Finish(); });
     Finish();
   }
 
  private:
   // Into the window that its interval belongs to; one is open at a time.
-  void Take(const ViewRow& row) {
+  void Take(const SweptRow& row) {
     const auto place = grid_->Find(row.NumberAt(0));
     const auto index = IndexOf(row.NumberAt(1));
     if (!place || !index) return;
@@ -236,18 +239,25 @@ class OperatorCourse {
     const bool first = seen_[*index] == 0;
     if (first) touched_.push_back(*index);
     seen_[*index] = 1;
-    Add(&sum.runnable_low_ns, row.IntegerAt(2), first);
-    Add(&sum.runnable_high_ns, row.IntegerAt(3), first);
+    first ? AddColumns<true>(row, &sum) : AddColumns<false>(row, &sum);
+  }
+
+  template <bool kFirst>
+  static void AddColumns(const SweptRow& row, OperatorDelta* sum) {
+    Add(&sum->runnable_low_ns, row.IntegerAt(2), kFirst);
+    Add(&sum->runnable_high_ns, row.IntegerAt(3), kFirst);
     int column = 4;
-#define HR_OPERATOR_COUNTER(type, member, name, help) AddColumn(row, column++, first, &sum.name);
+#define HR_OPERATOR_COUNTER(type, member, name, help) AddColumn<kFirst>(row, column++, &sum->name);
 #include "collectors/store/columns.def"
   }
 
-  static void AddColumn(const ViewRow& row, int column, bool first, int64_t* sum) {
-    Add(sum, row.NumberAt(column), first);
+  template <bool kFirst>
+  static void AddColumn(const SweptRow& row, int column, int64_t* sum) {
+    Add(sum, row.NumberAt(column), kFirst);
   }
-  static void AddColumn(const ViewRow& row, int column, bool first, Count* sum) {
-    Add(sum, row.IntegerAt(column), first);
+  template <bool kFirst>
+  static void AddColumn(const SweptRow& row, int column, Count* sum) {
+    Add(sum, row.IntegerAt(column), kFirst);
   }
 
   void Finish() {
@@ -337,12 +347,15 @@ std::optional<size_t> IndexOfName(const std::vector<T>& rows, std::string_view n
   return std::nullopt;
 }
 
-// Calls `add(row, visit, index)` for each row of `view` whose entity is one of `entities`.
+// Calls `add(row, visit, index)` for each row of `view` whose entity is one of `entities`. The rows
+// have those columns.
 template <typename T, typename Use>
-void EachVisit(RunDatabase& database, int64_t id, const char* view, const char* name, Grid* grid,
-               const std::vector<T>& entities, const Use& add) {
+void EachVisit(RunDatabase& database, int64_t id, const char* view, const char* name,
+               std::vector<std::string> columns, Grid* grid, const std::vector<T>& entities,
+               const Use& add) {
   EntityCourse course(grid, entities.size());
-  database.EachOf(view, id, "start_ns", [&](const ViewRow& row) {
+  columns.insert(columns.end(), {"start_ns", name});
+  database.EachOf(view, columns, id, "start_ns", [&](const ViewRow& row) {
     const auto index = IndexOfName(entities, row.View(name));
     if (!index) return;
     if (const auto visit = course.At(row, *index)) add(row, *visit, *index);
@@ -350,7 +363,9 @@ void EachVisit(RunDatabase& database, int64_t id, const char* view, const char* 
 }
 
 void ReadStageCourse(RunDatabase& database, int64_t id, Grid* grid, RunView* view) {
-  EachVisit(database, id, "stage_interval", "stage", grid, view->stages,
+  EachVisit(database, id, "stage_interval", "stage",
+            {"parallelism_count", "lifetime_ns", "on_cpu_ns", "runnable_ns", "unattributed_ns"},
+            grid, view->stages,
             [view](const ViewRow& row, const EntityCourse::Visit& at, size_t i) {
               const StageCounters read = ReadStageCounters(row);
               StageCounters& sum = view->windows[at.window].stages[i];
@@ -365,8 +380,9 @@ void ReadStageCourse(RunDatabase& database, int64_t id, Grid* grid, RunView* vie
 }
 
 void ReadQueueCourse(RunDatabase& database, int64_t id, Grid* grid, RunView* view) {
-  EachVisit(database, id, "queue_interval", "queue", grid, view->queues,
-            [view](const ViewRow& row, const EntityCourse::Visit& at, size_t i) {
+  EachVisit(database, id, "queue_interval", "queue",
+            {"mean_occupancy_ratio", "full_ratio", "empty_ratio", "puts_count", "gets_count"}, grid,
+            view->queues, [view](const ViewRow& row, const EntityCourse::Visit& at, size_t i) {
               const QueueCounters read = ReadQueueCounters(row);
               QueueCounters& sum = view->windows[at.window].queues[i];
               AddMean(&sum.mean_occupancy_ratio, at.before_ns, read.mean_occupancy_ratio,
@@ -379,7 +395,10 @@ void ReadQueueCourse(RunDatabase& database, int64_t id, Grid* grid, RunView* vie
 }
 
 void ReadResourceCourse(RunDatabase& database, int64_t id, Grid* grid, RunView* view) {
-  EachVisit(database, id, "resource_interval", "resource", grid, view->resources,
+  std::vector<std::string> columns;
+#define HR_RESOURCE_COUNTER(type, member, column, help) columns.emplace_back(#column);
+#include "collectors/store/columns.def"
+  EachVisit(database, id, "resource_interval", "resource", columns, grid, view->resources,
             [view](const ViewRow& row, const EntityCourse::Visit& at, size_t i) {
               const ResourceCounters read = ReadResourceCounters(row);
               ResourceCounters& sum = view->windows[at.window].resources[i];

@@ -3,12 +3,24 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <exception>
+#include <limits>
 #include <memory>
 
 #include "base/error.h"
 #include "collectors/store/open_to_read.h"
+#include "collectors/store/store_file.h"
 
 namespace headrace::analysis {
+namespace {
+
+using Prepared = std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)>;
+using Registered = std::unique_ptr<sqlite3, void (*)(sqlite3*)>;
+
+constexpr const char* kVisit = "headrace_visit";  // the function that a sweep calls
+
+}  // namespace
 
 int ViewRow::Find(std::string_view name) const {
   const std::vector<std::string>& names = columns_->names;
@@ -53,13 +65,21 @@ std::string_view ViewRow::View(std::string_view name) const {
           static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
 }
 
+Count SweptRow::IntegerAt(int column) const {
+  if (sqlite3_value_type(values_[column]) == SQLITE_NULL) return std::nullopt;
+  return sqlite3_value_int64(values_[column]);
+}
+
+int64_t SweptRow::NumberAt(int column) const { return sqlite3_value_int64(values_[column]); }
+
 RunDatabase::RunDatabase(const std::string& path)
-    : database_(collectors::OpenToRead(path, collectors::Foreign::kAsItIs)) {}
+    : database_(collectors::OpenToRead(path, collectors::Foreign::kAsItIs)),
+      is_ours_(database_.Integer("PRAGMA application_id") == collectors::kApplicationId) {}
 
 void RunDatabase::Each(const std::string& sql, int64_t run_id, const Use& use) {
   sqlite3_stmt* prepared = nullptr;
   if (database_.Prepare(sql, &prepared) != SQLITE_OK) Fail();
-  const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(prepared, sqlite3_finalize);
+  const Prepared statement(prepared, sqlite3_finalize);
   if (sqlite3_bind_parameter_count(prepared) > 0) sqlite3_bind_int64(prepared, 1, run_id);
   ViewRow::Columns columns;
   for (int i = 0; i < sqlite3_column_count(prepared); ++i) {
@@ -87,6 +107,76 @@ void RunDatabase::EachOf(const std::string& view, int64_t run_id, const std::str
   Each(fmt::format("SELECT * FROM {} WHERE run_id = ?1{}", view,
                    order.empty() ? "" : " ORDER BY " + order),
        run_id, use);
+}
+
+void RunDatabase::EachOf(const std::string& view, const std::vector<std::string>& columns,
+                         int64_t run_id, const std::string& order, const Use& use) {
+  sqlite3_stmt* prepared = nullptr;
+  if (database_.Prepare("SELECT * FROM " + view, &prepared) != SQLITE_OK) Fail();
+  const Prepared statement(prepared, sqlite3_finalize);
+  std::string list;
+  for (int i = 0; i < sqlite3_column_count(prepared); ++i) {
+    const std::string name = sqlite3_column_name(prepared, i);
+    if (std::find(columns.begin(), columns.end(), name) == columns.end()) continue;
+    list += (list.empty() ? "" : ", ") + name;
+  }
+  Each(fmt::format("SELECT {} FROM {} WHERE run_id = ?1 ORDER BY {}", list.empty() ? "*" : list,
+                   view, order),
+       run_id, use);
+}
+
+// What is called for each row of a sweep, as an aggregate function.
+struct RunDatabase::Visitor {
+  const Sweeping* use;
+  int64_t last = std::numeric_limits<int64_t>::min();
+  bool in_order = true;
+  std::exception_ptr failure = nullptr;  // none may pass through the database
+
+  static void Visit(sqlite3_context* context, int, sqlite3_value** values) {
+    auto* self = static_cast<Visitor*>(sqlite3_user_data(context));
+    if (!self->in_order || self->failure) return;
+    const SweptRow row(values);
+    const int64_t key = row.NumberAt(0);
+    self->in_order = key >= self->last;
+    self->last = key;
+    if (!self->in_order) return;
+    try {
+      (*self->use)(row);
+    } catch (...) {
+      self->failure = std::current_exception();
+    }
+  }
+  static void End(sqlite3_context*) {}
+};
+
+bool RunDatabase::SweepOnce(const std::string& sql, int64_t run_id, const Sweeping& use) {
+  Visitor visitor{&use};
+  if (sqlite3_create_function_v2(database_.handle(), kVisit, -1, SQLITE_UTF8 | SQLITE_DIRECTONLY,
+                                 &visitor, nullptr, Visitor::Visit, Visitor::End,
+                                 nullptr) != SQLITE_OK)
+    Fail();
+  const Registered until_the_end(database_.handle(), [](sqlite3* handle) {
+    sqlite3_create_function_v2(handle, kVisit, -1, SQLITE_UTF8, nullptr, nullptr, nullptr, nullptr,
+                               nullptr);
+  });
+  Each(sql, run_id, [](const ViewRow&) {});
+  if (visitor.failure) std::rethrow_exception(visitor.failure);
+  return visitor.in_order;
+}
+
+void RunDatabase::Sweep(const std::string& view, const std::vector<std::string>& columns,
+                        int64_t run_id, const Sweeping& use, const std::function<void()>& anew) {
+  const std::string list = fmt::format("{}", fmt::join(columns, ", "));
+  // An order that is asked for makes each row be copied once more. Our tables have it by their key.
+  if (SweepOnce(fmt::format("SELECT {}({}) FROM {} WHERE run_id = ?1", kVisit, list, view), run_id,
+                use))
+    return;
+  anew();
+  SweepOnce(
+      fmt::format(
+          "SELECT {0}({1}) FROM (SELECT {1} FROM {2} WHERE run_id = ?1 ORDER BY {3} LIMIT -1)",
+          kVisit, list, view, columns[0]),
+      run_id, use);
 }
 
 void RunDatabase::Fail() {

@@ -240,6 +240,34 @@ TEST_F(ReadWindowsTest, WhatIsAskedForInDetailStaysAsItWasStored) {
   EXPECT_EQ(times.end_ns, detail.end_ns);
 }
 
+// A file may come from anyone: its table need not have our key, and so no order.
+TEST_F(ReadWindowsTest, RowsInAnyOrderAreReadAlike) {
+  const uint64_t seed = WindowsSeed();
+  SCOPED_TRACE(fmt::format("HEADRACE_SEED={}", seed));
+  Random random(seed);
+  Record(300, 5, &random);
+  const RunView before = LoadRun(path_, "1");
+  {
+    collectors::Database database(path_, collectors::Database::Mode::kReadWrite);
+    database.Execute(
+        "PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON; CREATE TABLE shuffled AS "
+        "SELECT * FROM operator_intervals "
+        "ORDER BY start_ns * 7919 % 1000003, operator_id DESC; DROP TABLE operator_intervals; "
+        "ALTER TABLE shuffled RENAME TO operator_intervals");
+  }
+  const RunView after = LoadRun(path_, "1");
+  ASSERT_EQ(after.windows.size(), before.windows.size());
+  size_t busy = 0;
+  for (size_t w = 0; w < before.windows.size(); ++w) {
+    for (size_t i = 0; i < before.operators.size(); ++i) {
+      const OperatorCounters& op = before.windows[w].operators[i];
+      EXPECT_EQ(Differences(op, after.windows[w].operators[i]), "") << w << ", " << i;
+      busy += op.busy_ns > 0;
+    }
+  }
+  EXPECT_GT(busy, 500u);
+}
+
 TEST_F(ReadWindowsTest, WhatOneIntervalLeavesOpenIsToldApartInAWindowOfMany) {
   collectors::RunStore store(path_);
   const int64_t run_id = store.BeginRun(Info("open"));
