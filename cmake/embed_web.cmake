@@ -1,11 +1,11 @@
-# Writes OUT: the functions of dashboards/pages/assets.h over the bundled SCRIPT, STYLE and PAGE, which the executable carries
+# Writes OUT: the functions of dashboards/pages/assets.h over the bundled SCRIPT, FILE_SCRIPT, STYLE and PAGE, which the executable carries
 # compressed: a third of their size.
 set(code "// Generated from dashboards/web by cmake/embed_web.cmake.
 #include \"base/gzip.h\"
 #include \"dashboards/pages/assets.h\"
 ")
 set(functions "")
-foreach(pair AppScript=SCRIPT AppStyle=STYLE AppPage=PAGE)
+foreach(pair AppScript=SCRIPT FileScript=FILE_SCRIPT AppStyle=STYLE AppPage=PAGE)
   string(REPLACE "=" ";" pair ${pair})
   list(GET pair 0 function)
   list(GET pair 1 variable)

@@ -34,12 +34,12 @@ npx prettier --print-width 100 --log-level warn --check "$tree/dashboards/web/**
   echo "test_web: make format-web formats them" >&2
   exit 1
 }
-esbuild "$tree/dashboards/web/main.ts" --bundle --minify --target=es2020 --log-level=warning --outfile=bundle/app.js
+esbuild "$tree/dashboards/web/main.ts" --bundle --define:SERVED=true --minify --target=es2020 --log-level=warning --outfile=bundle/app.js
 esbuild "$tree/dashboards/web/theme.css" --bundle --minify --log-level=warning --outfile=bundle/style.css
 cp "$tree/dashboards/web/index.html" bundle
 # Single modules, for tests that need no page.
 for module in numbers address live; do
-  esbuild "$tree/dashboards/web/$module.ts" --bundle --format=esm --target=es2020 --log-level=warning --outfile="bundle/$module.mjs"
+  esbuild "$tree/dashboards/web/$module.ts" --bundle --define:SERVED=true --format=esm --target=es2020 --log-level=warning --outfile="bundle/$module.mjs"
 done
 size=$(cat bundle/app.js bundle/style.css bundle/index.html | gzip -9 | wc -c)
 echo "test_web: the bundle is $size bytes compressed"

@@ -4,7 +4,8 @@
 
 namespace headrace::dashboards {
 
-std::string_view AppScript();  // dashboards/web bundled into one
+std::string_view AppScript();   // dashboards/web bundled into one
+std::string_view FileScript();  // the same without the pages that ask a server
 std::string_view AppStyle();
 std::string_view AppPage();  // index.html
 

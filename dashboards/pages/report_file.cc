@@ -66,7 +66,7 @@ std::string ReportFile(const std::string& database, std::shared_ptr<const Loaded
     }
   }
   data += "}";
-  std::string script(AppScript()), style(AppStyle());
+  std::string script(FileScript()), style(AppStyle());
   ReplaceAll(&script, "</script", "<\\/script");
   std::string html =
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

@@ -1,6 +1,6 @@
 // The pages: from the address to what is shown.
 import { current, followLinks, onNavigate } from "./address";
-import type { Page } from "./address";
+import type { Address, Page } from "./address";
 import { offline, offlinePaths } from "./api";
 import { failure, plainCard } from "./cards/card";
 import { h, hideTip } from "./element";
@@ -31,18 +31,15 @@ const unknown: MakePage = () =>
     ],
   });
 
-const PAGES: Record<Exclude<Page, "compare">, MakePage> = {
-  runs,
-  overview,
-  operators,
-  io,
-  "what-if": whatIf,
-  sheet,
-  environment,
-  fleet,
-  sql,
-  unknown,
-};
+const OF_RUN = { overview, operators, io, "what-if": whatIf, sheet, environment, unknown };
+const PAGES: Partial<Record<Exclude<Page, "compare">, MakePage>> = SERVED
+  ? { ...OF_RUN, runs, fleet, sql }
+  : OF_RUN;
+
+function pageOf({ page, id }: Address): MakePage {
+  if (page !== "compare") return PAGES[page] ?? unknown;
+  return SERVED ? (id === null ? comparisons : comparison) : unknown;
+}
 
 let shown: AbortController | null = null;
 
@@ -91,12 +88,7 @@ async function show(moved: boolean): Promise<void> {
   const main = document.getElementById("main") as HTMLElement;
   showHead();
   main.setAttribute("aria-busy", "true");
-  const make =
-    address.page === "compare"
-      ? address.id === null
-        ? comparisons
-        : comparison
-      : PAGES[address.page];
+  const make = pageOf(address);
   const waiting = sayWait(main);
   let page: Shown;
   try {

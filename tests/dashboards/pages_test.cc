@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "dashboards/pages/assets.h"
 #include "dashboards/pages/course.h"
 #include "dashboards/pages/page_run.h"
 #include "dashboards/pages/report_file.h"
@@ -221,6 +222,11 @@ TEST_F(Pages, OneFileHoldsAllAndAsksNobody) {
   EXPECT_TRUE(data.contains("/api/runs/1/report"));
   EXPECT_TRUE(data.contains("/api/runs/1/course"));
   EXPECT_LT(html.size(), 300u << 10);
+  // Pages that ask a server are in the bundle of the server alone.
+  for (const char* asked : {"/api/sql", "/api/comparisons", "/api/fleet"}) {
+    EXPECT_THAT(html, Not(HasSubstr(asked)));
+    EXPECT_THAT(std::string(AppScript()), HasSubstr(asked));
+  }
 }
 
 // A name that would end the element or the attribute that it stands in.

@@ -383,6 +383,9 @@ test.describe("the program's own server", () => {
     await page.getByRole("link", { name: "What-if" }).click();
     await settled(page);
     await expect(page.getByText("headrace serve")).toBeVisible();
+    await page.getByRole("link", { name: "Environment" }).click();
+    await settled(page);
+    await expect(page.getByRole("heading", { name: /^Environment/ })).toBeAttached();
     expect(asked.filter((url) => !url.startsWith("file:") && !url.startsWith("data:"))).toEqual([]);
   });
 });

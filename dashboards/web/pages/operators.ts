@@ -130,7 +130,7 @@ export async function operators({ id, signal }: Context): Promise<Shown> {
         (cards.stacks
           ? card({ key: "stacks", text: cards.stacks, chart: null })
           : plainCard("In which code?", "No stacks were sampled.")),
-      parts.stacks && !offline ? stacksDiff(id, kind, signal) : null,
+      SERVED && parts.stacks && !offline ? stacksDiff(id, kind, signal) : null,
     ],
     after: () => {
       showRun(report);
