@@ -11,6 +11,7 @@
 #include "dashboards/report/accelerator_words.h"
 #include "dashboards/report/own_work_words.h"
 #include "dashboards/report/page_words.h"
+#include "dashboards/report/report_state.h"
 #include "dashboards/report/wording.h"
 
 namespace headrace::dashboards {
@@ -530,6 +531,13 @@ std::string UnitWord(const Outside& seen, size_t u) {
   return unit.name;
 }
 
+ReportState StateOf(const Outside& seen) {
+  if (!seen.decided) return ReportState::kUndecided;
+  if (seen.findings[0].limit != OutsideLimit::kConsumer) return ReportState::kLimited;
+  return analysis::MayUnpickle(seen) ? ReportState::kConsumerBoundOrLoading
+                                     : ReportState::kConsumerBound;
+}
+
 void AddOutsideFacts(const RunView& run, const Outside& seen, Section* section) {
   const bool ebpf = seen.knowledge >= OutsideKnowledge::kWakers;
   Quantity stall = Quantity::Of(seen.stall_ratio, headrace::Unit::kRatio,
@@ -538,10 +546,7 @@ void AddOutsideFacts(const RunView& run, const Outside& seen, Section* section) 
     stall = stall.WithInterval(seen.stall_interval->low, seen.stall_interval->high);
   }
   const analysis::OutsideFinding& first = seen.findings[0];
-  section->facts = {{"state", !seen.decided || first.limit != OutsideLimit::kConsumer
-                                  ? (seen.decided ? "limited" : "undecided")
-                              : analysis::MayUnpickle(seen) ? "consumer bound or loading"
-                                                            : "consumer bound"},
+  section->facts = {{"state", ReportStateName(StateOf(seen))},
                     {"basis", "outside"},
                     {"basis_text", Basis(seen)},
                     {"grade", StallGradeKey(first.limit == OutsideLimit::kOwnWork

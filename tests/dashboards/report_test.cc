@@ -2,20 +2,65 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
 
 #include "analysis/advice/statements.h"
 #include "base/terminal_text.h"
+#include "collectors/store/store.h"
 #include "dashboards/render/render.h"
 #include "dashboards/report/make_report.h"
+#include "dashboards/report/report_state.h"
 #include "tests/analysis/synthetic_run.h"
 #include "tests/dashboards/example_pipeline.h"
 #include "tests/dashboards/golden.h"
 
 namespace headrace::dashboards {
 namespace {
+
+std::string SourceText(const std::string& path) {
+  std::ifstream file(std::filesystem::path(HEADRACE_SOURCE_DIR) / path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(ReportState, TheSchemaAndTheDocumentListEveryStateAndNoOther) {
+  std::vector<std::string> names, documented;
+  for (const ReportState state : kReportStates) names.emplace_back(ReportStateName(state));
+  const auto schema = nlohmann::json::parse(SourceText("docs/schema/report.schema.json"));
+  EXPECT_EQ(schema["properties"]["verdict"]["properties"]["state"]["enum"], nlohmann::json(names));
+  std::istringstream lines(SourceText("docs/report.md"));
+  std::smatch cell;
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("| `verdict.state` |")) {
+      inside = true;
+    } else if (inside && std::regex_search(line, cell, std::regex("^\\| `([^`]+)` \\|"))) {
+      documented.push_back(cell[1]);
+    } else if (inside && !line.starts_with("|")) {
+      break;
+    }
+  }
+  EXPECT_EQ(documented, names);
+  std::vector<std::string> runs;
+  for (const auto state : {collectors::RunState::kRecording, collectors::RunState::kComplete,
+                           collectors::RunState::kInterrupted, collectors::RunState::kTruncated}) {
+    runs.emplace_back(collectors::RunStateName(state));
+  }
+  EXPECT_EQ(schema["properties"]["run"]["properties"]["state"]["enum"], nlohmann::json(runs));
+}
+
+TEST(ReportState, AVerdictKeepsItsName) {
+  using analysis::Verdict;
+  for (const Verdict verdict :
+       {Verdict::kLimited, Verdict::kConsumer, Verdict::kBalanced, Verdict::kUndecided}) {
+    EXPECT_STREQ(ReportStateName(StateOf(verdict)), analysis::VerdictName(verdict));
+  }
+}
 
 using analysis::RunView;
 using analysis::SimulatedPipeline;

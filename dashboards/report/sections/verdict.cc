@@ -10,6 +10,7 @@
 #include "dashboards/report/outside_words.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/report.h"
+#include "dashboards/report/report_state.h"
 #include "dashboards/report/wording.h"
 
 namespace headrace::dashboards {
@@ -105,7 +106,7 @@ void AddCeiling(const RunView& run, const analysis::Statements& statements, Sect
     const double rate = static_cast<double>(run.steps.steps_count) / seconds;
     section->facts.push_back({"ceiling.batches_per_second", Number(rate, Unit::kPerSecond, "")});
   }
-  section->facts.push_back({"state", "withheld"});
+  section->facts.push_back({"state", ReportStateName(ReportState::kWithheld)});
   section->facts.push_back({"reason", statements.withheld});
 }
 
@@ -114,7 +115,7 @@ void AddWithheld(const analysis::Statements& statements, Section* section) {
   if (statements.outside && !statements.outside->withheld.empty()) {
     why += "; seen from outside: " + statements.outside->withheld;
   }
-  section->facts.push_back({"state", "withheld"});
+  section->facts.push_back({"state", ReportStateName(ReportState::kWithheld)});
   section->facts.push_back({"reason", why});
 }
 
@@ -128,7 +129,7 @@ void AddBottleneck(const analysis::Statements& statements, Section* section) {
     stall = stall.WithInterval(bottleneck.stall_interval->low, bottleneck.stall_interval->high);
   }
   section->facts = {
-      {"state", analysis::VerdictName(bottleneck.verdict)},
+      {"state", ReportStateName(StateOf(bottleneck.verdict))},
       {"grade", StallGradeKey(job_stall)},
       {"stall_ratio", stall},
       {"limit.name", first.limit.name},
