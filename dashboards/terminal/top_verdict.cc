@@ -156,7 +156,7 @@ struct VerdictMaker::State {
 
 void VerdictMaker::State::Work(const std::function<TopVerdict()>& make, int64_t least_ns) {
   constexpr int64_t kRest = 9;  // times as long as the last one took
-  constexpr int64_t kGrowth = 10, kLongestNs = 60'000'000'000;
+  constexpr int64_t kGrowth = 4, kLongestNs = 60'000'000'000;
   std::unique_lock lock(mutex);
   int64_t next_ns = 0, grown_ns = 0;
   while (true) {

@@ -68,7 +68,7 @@ TopVerdict MakeTopVerdict(analysis::RunView run);
 
 // Makes verdicts on a thread of its own, one at a time: the next one begins at the earliest
 // `least_ns` after the last began, and after nine times as long as that one took, so that a long
-// run does not keep a core busy. Where nobody hurries it waits until there is a tenth more to say
+// run does not keep a core busy. Where nobody hurries it waits until there is a quarter more to say
 // it about, for a minute at most: of a long run, a few seconds more change nothing.
 class VerdictMaker {
  public:
