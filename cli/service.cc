@@ -94,6 +94,9 @@ std::string DescribeStatus(const ServiceOptions& options, const DispatcherStatus
       {"schema", "headrace.service/1"},
       {"job", options.job},
       {"pipeline", options.pipeline},
+      {"fleet", options.no_fleet
+                    ? nlohmann::json()
+                    : nlohmann::json(std::filesystem::absolute(options.fleet).string())},
       {"mode", options.mode},
       {"generation", status.generation},
       {"term", status.is_running ? nlohmann::json(status.term) : nlohmann::json()},
@@ -213,7 +216,12 @@ int RunDispatcher(const ServiceOptions& options, uint32_t workers) {
   }
   const bool is_over = dispatcher.Run();
   fleet.Finish(is_over);
-  if (is_over) SayService(options, fmt::format("job {} is complete", options.job));
+  SayService(options, fmt::format("job {} {}", options.job,
+                                  is_over ? "is complete"
+                                  : options.hand_over && experiments::Interrupted()
+                                      ? "is left to the next dispatcher"
+                                      : "was ended; ranks go on from their checkpoints when it is "
+                                        "started again"));
   if (experiments::Interrupted()) return static_cast<int>(ExitCode::kInterrupted);
   return is_over ? 0 : static_cast<int>(ExitCode::kFailure);
 }
@@ -330,6 +338,25 @@ void PrintPace(const nlohmann::json& status) {
                  : ": " + Printable((*scaling)["reason"].get<std::string>(), 400));
 }
 
+// What to do about it: start the first rank that is missing, or look at what limits it.
+void PrintNext(const ServiceOptions& options, const nlohmann::json& status) {
+  for (const auto& rank : status["ranks"]) {
+    if (rank["joined"].get<bool>()) continue;
+    return fmt::print("next: headrace consume service:{} --rank {}/{}\n", options.job,
+                      rank["rank"].get<uint32_t>(), status["ranks"].size());
+  }
+  const auto is_draining = [](const nlohmann::json& worker) {
+    return worker["draining"].get<bool>();
+  };
+  const auto& workers = status["workers"];
+  if (status["state"] == "running" && std::all_of(workers.begin(), workers.end(), is_draining))
+    return fmt::print("next: headrace service worker {}\n", options.job);
+  if (status.contains("fleet") && status["fleet"].is_string())
+    fmt::print("next: headrace report --fleet {} --db {}\n",
+               Printable(status["job"].get<std::string>()),
+               Printable(status["fleet"].get<std::string>(), 400));
+}
+
 int PrintStatus(const ServiceOptions& options) {
   const std::string text = AskDispatcher(options, reader::service::Command{"status", ""});
   if (options.json) {
@@ -364,9 +391,11 @@ int PrintStatus(const ServiceOptions& options) {
                  WasteWords(worker), worker["silent"].get<bool>() ? ", silent" : "",
                  worker["draining"].get<bool>() ? ", draining" : "");
     }
-    fmt::print("  lost      {} workers with splits; {} leases were given again\n",
-               status["workers_lost_count"].get<uint64_t>(),
-               status["leased_again_count"].get<uint64_t>());
+    const auto lost = status["workers_lost_count"].get<uint64_t>();
+    const auto again = status["leased_again_count"].get<uint64_t>();
+    fmt::print("  lost      {} worker{} with splits; {} lease{} given again\n", lost,
+               lost == 1 ? "" : "s", again, again == 1 ? " was" : "s were");
+    PrintNext(options, status);
   } catch (const nlohmann::json::exception&) {
     throw Error(ExitCode::kBadData, "its dispatcher answers with something else than a status",
                 options.job, "use the same headrace for all processes of a job");

@@ -66,7 +66,7 @@ void Refuse(const PipelineSpec& spec, bool is_so, const char* what, const char* 
 std::string JobFolder(const std::string& job) {
   if (job.find('/') != std::string::npos) return fs::absolute(job).lexically_normal().string();
   if (!IsJobName(job))
-    throw Error(ExitCode::kUsage, "is not the name of a job", job,
+    throw Error(ExitCode::kUsage, "is not the name of a job", "'" + job + "'",
                 "use letters, digits, '-', '_' and '.', or the path of a folder");
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   const std::string base = runtime != nullptr && runtime[0] == '/' ? runtime : "/tmp";

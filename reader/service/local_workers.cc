@@ -63,10 +63,14 @@ void LocalWorkers::Ended(pid_t pid, int status, int64_t now_ns,
   pause_ns_ =
       ran_ns > kLongRunNs ? kFirstPauseNs : std::clamp(2 * pause_ns_, kFirstPauseNs, kMostPauseNs);
   next_start_ns_ = now_ns + pause_ns_;
-  failures->push_back(
-      WIFEXITED(status)
-          ? fmt::format("worker process {} ended with exit code {}", pid, WEXITSTATUS(status))
-          : fmt::format("worker process {} was killed by signal {}", pid, WTERMSIG(status)));
+  // One that was refused as one too many perhaps gets no successor (Bound).
+  const bool is_refused =
+      WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::kResources);
+  failures->push_back(fmt::format("worker process {} {}{}", pid,
+                                  WIFEXITED(status)
+                                      ? fmt::format("ended with exit code {}", WEXITSTATUS(status))
+                                      : fmt::format("was killed by signal {}", WTERMSIG(status)),
+                                  is_refused ? "" : "; another takes its place"));
 }
 
 // To start them again would be in vain, and so would others be.

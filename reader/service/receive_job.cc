@@ -70,6 +70,7 @@ struct ReceiveJob::State {
   void Note(const std::string& text) const {
     if (options.note) options.note(text);
   }
+  std::string RankText() const { return fmt::format("rank {}/{}", options.rank, options.ranks); }
   // Each on its own thread.
   void Control();
   void Accept();
@@ -173,11 +174,14 @@ void ReceiveJob::State::CheckJoining() {
   std::lock_guard lock(mutex);
   if (client->state() != Client::State::kJoining || client->has_ended()) joining_ns = now;
   if (now - joining_ns < options.join_timeout_ns) return;
-  const std::string who = missing.empty() ? "the dispatcher" : TextOfRanks(missing);
+  const std::string who =
+      missing.empty() ? "the dispatcher of " + options.place->text() : TextOfRanks(missing);
   throw Error(ExitCode::kFailure,
               fmt::format("waited {} s for {}", options.join_timeout_ns / 1'000'000'000, who),
-              fmt::format("rank {}/{}", options.rank, options.ranks),
-              "start what is missing, or all ranks again, each from its checkpoint");
+              RankText(),
+              missing.empty() ? "start it, or raise --join-timeout"
+                              : "start what is missing, or all ranks again, each from its "
+                                "checkpoint");
 }
 
 // Talks to the dispatcher, or to the next one, until the rank's part is done.
@@ -283,8 +287,9 @@ bool ReceiveJob::State::TalkTo(ControlConnection* connection) {
     if (const auto answer = client->Handle(message)) connection->Send(*answer);
     if (client->state() != Client::State::kOver) continue;
     const Refused& end = client->end();
-    throw Error(static_cast<ExitCode>(end.code), end.reason,
-                fmt::format("rank {}/{}", options.rank, options.ranks), end.fix);
+    // A dispatcher names the rank itself where it does not like its Join.
+    const bool is_named = end.reason.starts_with(RankText() + ":");
+    throw Error(static_cast<ExitCode>(end.code), end.reason, is_named ? "" : RankText(), end.fix);
   }
   wakeup.Clear();
   changed.notify_all();
