@@ -3,6 +3,9 @@
 # HEADRACE_WHEELS is the folder with the wheel, HEADRACE_BUILD the one with headrace for this machine, HEADRACE_ARM64_SYSTEM one with a C
 # library and a Python for that processor.
 
+HEADRACE_PACKAGES=$HEADRACE_BUILD/packages-arm64
+load system.bash
+
 setup() {
   WHEEL=$(ls "$HEADRACE_WHEELS"/headrace-*.whl 2> /dev/null) || skip "no wheel here: make wheel ARCH=aarch64"
   export HEADRACE_CONFIG=
@@ -85,4 +88,14 @@ listed() { dpkg-deb -c "$1" | awk '{ print $1, $6, $7, $8 }' | grep -vE '/licens
   readelf -h unpacked/libheadrace-account1/usr/lib/libheadrace_account.so.1 | grep -q 'Machine: *AArch64'
   emulator_or_skip
   on_arm64 unpacked/headrace/usr/bin/headrace --version | grep -qE '^build .* aarch64$'
+}
+
+@test "the Debian packages for 64-bit ARM install in a Debian 12 of that processor, work, and leave nothing when purged" {
+  [ -n "$(ls "$HEADRACE_PACKAGES"/headrace_*_arm64.deb 2> /dev/null)" ] || skip "no packages: dpkg-deb or dpkg-shlibdeps is missing here"
+  "$HEADRACE_ARM64_SYSTEM/lib/ld-linux-aarch64.so.1" --version > /dev/null 2>&1 ||
+    skip "the kernel runs no program for 64-bit ARM here: apt-get install qemu-user-static binfmt-support"
+  system bookworm arm64
+  [ "$(inside 'uname -m')" = aarch64 ]
+  LIMIT='[a-zA-Z]'  # emulated cores are slow, so the store need not be the limit
+  installed_and_purged "$HEADRACE_PACKAGES"/headrace_*_arm64.deb "$HEADRACE_PACKAGES"/libheadrace-account1_*_arm64.deb
 }
