@@ -8,6 +8,9 @@ namespace {
 // Long enough that a burst of switches, or a program that reads its libraries, is not taken for
 // what recording costs; far too much is seen earlier.
 constexpr int64_t kWindowNs = 6'000'000'000, kShortWindowNs = 2'000'000'000;
+// A program that a recording starts reads its libraries first, which costs more than what comes
+// then, and no more of it comes. In these seconds only far too much counts.
+constexpr int64_t kBeginningNs = 5'000'000'000;
 constexpr double kFarTooMuch = 4 * kMostCost;
 
 }  // namespace
@@ -41,6 +44,7 @@ double CostGuard::CoresTaken(const CostReading& from, const CostReading& to) con
 std::optional<double> CostGuard::CostWithin(int64_t window_ns) const {
   const CostReading& now = readings_.back();
   for (size_t i = readings_.size(); i-- > 0;) {
+    if (window_ns == kWindowNs && readings_[i].at_ns < *begin_ns_ + kBeginningNs) break;
     if (now.at_ns - readings_[i].at_ns >= window_ns) return CostBetween(readings_[i], now);
   }
   return std::nullopt;
@@ -48,6 +52,7 @@ std::optional<double> CostGuard::CostWithin(int64_t window_ns) const {
 
 std::optional<double> CostGuard::Add(const CostReading& reading) {
   if (!readings_.empty() && reading.at_ns <= readings_.back().at_ns) return std::nullopt;
+  if (!begin_ns_) begin_ns_ = reading.at_ns;
   readings_.push_back(reading);
   while (readings_.size() > 2 && reading.at_ns - readings_[1].at_ns >= kWindowNs) {
     readings_.pop_front();

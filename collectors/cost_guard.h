@@ -29,7 +29,8 @@ class CostGuard {
   // Adds a reading; they are to come about once a second. Returns the share of the program's speed
   // that recording took in the last six to seven seconds, if that was more than kMostCost and still
   // is, or in the last two to three, if it was more than four times as much; the recorder is then
-  // to step down, and the next answer comes after as long again.
+  // to step down, and the next answer comes after as long again. The first five seconds after the
+  // first reading are in no such six.
   std::optional<double> Add(const CostReading& reading);
 
  private:
@@ -37,6 +38,7 @@ class CostGuard {
   std::optional<double> CostWithin(int64_t window_ns) const;
   double CoresTaken(const CostReading& from, const CostReading& to) const;
   double num_cores_, num_host_cores_;
+  std::optional<int64_t> begin_ns_;   // the first reading
   std::deque<CostReading> readings_;  // since the last answer
 };
 
