@@ -145,11 +145,13 @@ NextStep OfCores(const RunView& run, const Statements& statements, const std::st
   const PipelineModel& model = *statements.model;
   const double others = model.cores_other_here().value_or(0);
   std::string text;
+  std::optional<Limit> then;
   if (others > kOthersToStop * model.cores_budget()) {
     text = fmt::format(
         "Stop the other programs on this machine, or move them: they use {:.1f} "
         "cores.",
         others);
+    then = statements.bottleneck->alone;
   } else {
     const Limit& cores = statements.bottleneck->findings[0].limit;
     text = cores.kind->WithoutSetting(model, cores, culprit);
@@ -168,7 +170,7 @@ NextStep OfCores(const RunView& run, const Statements& statements, const std::st
             : 0;
     if (share >= kWorthMakingCheaper) text += fmt::format(" Or make {} cheaper.", culprit);
   }
-  return {NextKind::kWork, text, ""};
+  return {NextKind::kWork, text, "", then};
 }
 
 // What the rule for this kind of limit advises; empty where it does not fire.
@@ -321,6 +323,10 @@ NextStep NextStepOf(const RunView& run, const Statements& statements) {
   }
   const std::string culprit = first.culprit ? model.operators()[*first.culprit].name : "";
   if (first.limit.Is(kConsumerLimit) && model.stall_ratio() >= kSmallStall) {
+    const bool beside_others = bottleneck.verdict == Verdict::kBalanced &&
+                               bottleneck.findings[1].limit.Is(kCoresLimit) &&
+                               model.others_hold_cores();
+    if (beside_others) return OfCores(run, statements, culprit);
     return OfWaitingConsumer(model, bottleneck);
   }
   if (advised && advised->kind == NextKind::kChange) return *advised;

@@ -6,6 +6,7 @@
 
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/run/counter_sums.h"
 #include "analysis/run/run_slice.h"
 #include "analysis/thresholds.h"
 #include "base/error.h"
@@ -46,6 +47,38 @@ void Doubt(const Accelerators& accelerators, Bottleneck* bottleneck) {
   bottleneck->verdict = Verdict::kUndecided;
   bottleneck->unexplained = true;
   bottleneck->measure = MeasureOfDevices(accelerators);
+}
+
+// Of accounts that miss what limits.
+std::string HowToSeeMore(const RunView& run) {
+  return run.run.pipeline_path.empty()
+             ? "see it from outside (headrace profile --no-hook), or add operators to what computes"
+             : "add operators to what computes";
+}
+
+// A step that mostly waits for other threads of the program, none of which computes as much, is no
+// limit: what it waits for is in no operator. A loader that is not instrumented may be, or
+// Python's interpreter.
+void DoubtStep(const PipelineModel& model, Bottleneck* bottleneck) {
+  if (bottleneck->verdict != Verdict::kConsumer) return;
+  if (!bottleneck->findings[0].limit.Is(kConsumerLimit)) return;
+  double step_ns = 0, cpu_ns = 0, locked_ns = 0;
+  for (const OperatorRow& op : model.run().operators) {
+    if (op.kind != "consumer") continue;
+    step_ns += static_cast<double>(op.busy_ns);
+    cpu_ns += static_cast<double>(op.on_cpu_ns.value_or(op.busy_ns));
+    locked_ns += OffCpuNs(model.run(), op, "lock") + OffCpuNs(model.run(), op, "sleep");
+  }
+  const Demands& demands = model.demands();
+  // What is in no operator may be threads that compute for it.
+  const bool computes = demands.unattributed_cpu_s > kStepComputes * demands.consumer_s;
+  if (computes || step_ns <= 0 || locked_ns < kStepWaits * step_ns) return;
+  bottleneck->verdict = Verdict::kUndecided;
+  bottleneck->unexplained = true;
+  bottleneck->measure = fmt::format(
+      "the trainer's step waits {:.0f} % of its time for other threads and computes {:.0f} %: what "
+      "it waits for is in no operator; {}",
+      100 * locked_ns / step_ns, 100 * cpu_ns / step_ns, HowToSeeMore(model.run()));
 }
 
 std::optional<PlannedRate> PlannedOf(const RunView& run, const PipelineModel* model) {
@@ -103,6 +136,28 @@ std::optional<EarlierLimit> EarlierLimitOf(const RunView& run, const Phases& pha
   }
 }
 
+// Whether most of the computing, which is said to limit, was in nothing that is accounted for,
+// while the accounts allow more than was measured: they are of a loader that does the work
+// elsewhere.
+bool AccountsMissTheWork(const PipelineModel& model, const Bottleneck& bottleneck) {
+  const Demands& demands = model.demands();
+  if (model.stall_ratio() < kSmallStall || demands.cpu_s <= 0) return false;
+  const double unseen_s = demands.unattributed_cpu_s - demands.consumer_cpu_s;
+  return bottleneck.findings[0].limit.Is(kCoresLimit) && unseen_s > kMostIsUnseen * demands.cpu_s &&
+         bottleneck.unexplained_ratio > kLossWorthAWord;
+}
+
+void DoubtAccounts(const PipelineModel& model, Bottleneck* bottleneck) {
+  if (bottleneck->unexplained || !AccountsMissTheWork(model, *bottleneck)) return;
+  const Demands& demands = model.demands();
+  bottleneck->verdict = Verdict::kUndecided;
+  bottleneck->unexplained = true;
+  bottleneck->measure =
+      fmt::format("the instrumentation saw {:.0f} % of the CPU time, not what the loading does; {}",
+                  100 * (1 - (demands.unattributed_cpu_s - demands.consumer_cpu_s) / demands.cpu_s),
+                  HowToSeeMore(model.run()));
+}
+
 }  // namespace
 
 Statements MakeStatements(const RunView& run) {
@@ -124,6 +179,8 @@ Statements MakeStatements(const RunView& run) {
     statements.model = std::make_unique<PipelineModel>(run);
     statements.predictor = std::make_unique<Predictor>(*statements.model);
     statements.bottleneck = FindBottleneck(*statements.predictor);
+    DoubtStep(*statements.model, &*statements.bottleneck);
+    DoubtAccounts(*statements.model, &*statements.bottleneck);
     statements.differential = CompareSiblings(*statements.model, *statements.bottleneck);
     Doubt(*statements.differential, &*statements.bottleneck);
     statements.slow_rank = SlowestRank(Ranks(run));

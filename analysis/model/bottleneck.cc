@@ -100,6 +100,8 @@ void TryReliefs(const PipelineModel& model, const Predictor& predictor,
   }
   if (best == 0) return;
   Finding winner = (*findings)[best];
+  // The step is a part of what its thread does.
+  if (winner.limit.Is(kConsumerLimit) && (*findings)[0].limit.Is(kThreadLimit)) return;
   const double gain = winner.relief_gain.value_or(0);
   const double other = (*findings)[0].relief_gain.value_or(0);
   if (gain < kWorthwhileGain || gain < kClearlyBetterRelief * other) return;
@@ -243,6 +245,21 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, double 
   }
 }
 
+// What limits once the others are gone: the lowest of the other bounds, if it is clearly lower than
+// that of all cores. Estimates were made under the load.
+std::optional<Limit> LimitAlone(const PipelineModel& model, const std::vector<Limit>& limits) {
+  if (!model.others_hold_cores()) return std::nullopt;
+  const double cores = std::max(*model.cores_used(), model.cores_budget() - model.cores_ahead());
+  const double all_cores = BoundOf(cores, model.demands().cpu_s);
+  std::vector<Limit> others;
+  for (const Limit& limit : limits) {
+    if (!limit.Is(kCoresLimit) && !limit.kind->estimated()) others.push_back(limit);
+  }
+  const Limit& alone = others[BindingRow(model, model.demands(), others)];
+  if (!(alone.bound * kClearlyBelowCores < all_cores)) return std::nullopt;
+  return alone;
+}
+
 // How sure the limit of that run can be, beside what else used its cores.
 double MostSure(const PipelineModel& model) {
   if (!model.cores_contended()) return 1;
@@ -300,6 +317,7 @@ Bottleneck FindBottleneck(const Predictor& predictor) {
     bottleneck.disagreement = fmt::format("the waits and queues point at {}, the costs at {}",
                                           word(*bottleneck.witness), word(first));
   }
+  if (first.Is(kCoresLimit)) bottleneck.alone = LimitAlone(model, limits);
   Decide(model, predictor.simulated_now(), LeastBound(limits), &bottleneck);
   return bottleneck;
 }

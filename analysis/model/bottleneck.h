@@ -60,6 +60,8 @@ struct Bottleneck {
   // Smallest bound / observed rate. Over 1.25: something that the model has no row for costs time.
   double unexplained_ratio = 1;
   std::optional<Interval> stall_interval;  // 90 %
+  // What would limit with the machine to itself, where other programs hold the cores that limit.
+  std::optional<Limit> alone;
 };
 
 // Of the predictor's model.

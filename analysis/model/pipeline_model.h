@@ -176,6 +176,8 @@ class PipelineModel {
   double cores_available() const { return cores_available_; }
   // Whether other programs kept the cores so full that this one's threads waited for a core.
   bool cores_contended() const { return others_runnable_ > 0; }
+  // Whether other programs use so much of them that figures hold for that load only.
+  bool others_hold_cores() const;
   // Whether the other programs are known to share the cores with this one's threads one by one; if
   // not (they are in other control groups or sessions, or nobody looked), more threads may get no
   // more CPU time.

@@ -63,8 +63,9 @@ void PipelineModel::ReadCores() {
   // On a host with more cores than our budget the others may run elsewhere.
   cores_available_ =
       std::min(cores_available_, std::max(host - *cores_other_ - cores_ahead_, *cores_used_));
-  cores_other_here_ =
-      host > cores_budget_ + kSameNumberOfCores ? cores_budget_ - cores_available_ : *cores_other_;
+  cores_other_here_ = host > cores_budget_ + kSameNumberOfCores
+                          ? std::max(0.0, cores_budget_ - cores_ahead_ - cores_available_)
+                          : *cores_other_;
 }
 
 // Where every core is busy and others keep some of them so, the threads' own accounts say what
@@ -120,6 +121,10 @@ double PipelineModel::OthersYield(double place) const {
   constexpr double kNothing = 1.0 / 6, kLeast = -0.1, kMost = 1.5;
   return place < kNothing ? kLeast * (1 - place / kNothing)
                           : kMost * (place - kNothing) / (1 - kNothing);
+}
+
+bool PipelineModel::others_hold_cores() const {
+  return !cpu_quota_ && cores_other_here_.value_or(0) > kOthersMuch * cores_budget_;
 }
 
 // What a scheduler that is fair to threads would give. The more this program takes, the less is

@@ -367,6 +367,14 @@ OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random)
   return drawn > 0.5 ? OutsideLimit::kOwnWork : limit;
 }
 
+// What is inferred from less is never certain; what was lost may say something else.
+double MostOfKnowledge(const Outside& out) {
+  return out.knowledge >= OutsideKnowledge::kWakers   ? 1.0
+         : out.knowledge == OutsideKnowledge::kCounts ? kSureByCounts
+         : out.knowledge == OutsideKnowledge::kCauses ? kSureByCauses
+                                                      : kSureByTimes;
+}
+
 // What limits, with its probability: by slices drawn anew, less what was lost.
 void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<size_t>& all,
                  double lost_share, Outside* out) {
@@ -387,14 +395,11 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
     stalls.push_back(judge.Stall(drawn));
   }
   if (all.size() >= 3) out->stall_interval = IntervalAround(out->stall_ratio, stalls, 0.9);
-  // What is inferred from less is never certain; what was lost may say something else.
-  const double most = out->knowledge >= OutsideKnowledge::kWakers   ? 1.0
-                      : out->knowledge == OutsideKnowledge::kCounts ? kSureByCounts
-                      : out->knowledge == OutsideKnowledge::kCauses ? kSureByCauses
-                                                                    : kSureByTimes;
+  const double most = MostOfKnowledge(*out);
   const Totals whole = Sum(*out, slices, all);
   const bool is_contended = out->cores_others && out->core_budget.cores.value_or(0) > 0 &&
                             out->cores_busy_ratio.value_or(0) > kCoresNotFull;
+  const bool of_home = out->units[judge.Decide(whole).second].kind == out->units[0].kind;
   for (const auto& [each, count] : wins) {
     const double share = static_cast<double>(count) / static_cast<double>(kOutsideDraws);
     double likely = most;
@@ -406,7 +411,11 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
     if (is_contended) {
       likely = std::min(likely, MostBesideOthers(*out->cores_others, *out->core_budget.cores));
     }
-    if (judge.IsAmbiguous(each, whole)) likely = std::min(likely, kAmbiguous);
+    const bool idle = each == OutsideLimit::kLock && of_home && out->python_threads &&
+                      out->python_threads->idle_ratio > kMostlyIdle;
+    if (idle || judge.IsAmbiguous(each, whole)) {
+      likely = std::min(likely, kAmbiguous);
+    }
     const bool loading = each != OutsideLimit::kConsumer && each != OutsideLimit::kAlone &&
                          each != OutsideLimit::kOwnWork;
     if (loading && out->accelerators && out->accelerators->Contradict()) {
@@ -416,6 +425,39 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
   }
   std::stable_sort(out->findings.begin(), out->findings.end(),
                    [](const auto& a, const auto& b) { return a.probability > b.probability; });
+}
+
+// Threads of one name are judged by their mean. Where that says little, the one of them that is
+// always busy, by its stacks, is what the others wait for. `most`: the most that can be said of a
+// limit of the loading.
+void FindBusyThread(double most, Outside* out) {
+  if (!out->python_threads || out->stall_ratio < kSmallStall) return;
+  if (out->accelerators && out->accelerators->Contradict()) return;
+  const PythonThreads& threads = *out->python_threads;
+  if (threads.busy_thread.empty() || threads.busy_samples_count < kFewestSamples) return;
+  const OutsideFinding& first = out->findings[0];
+  const bool of_threads = first.limit == OutsideLimit::kLock ||
+                          first.limit == OutsideLimit::kInterpreter ||
+                          first.limit == OutsideLimit::kProducers;
+  const double likely = std::min(kSampledThread, most);
+  if (first.probability >= likely || (first.probability >= kSureOfRow && !of_threads)) return;
+  for (size_t u = 1; u < out->units.size(); ++u) {
+    const OutsideUnit& unit = out->units[u];
+    const UnitShares& shares = unit.shares;
+    if (unit.kind != out->units[0].kind || unit.role != UnitRole::kProducer) continue;
+    // A call that waits inside C looks like work in the function that makes it.
+    const double cores = unit.threads_count * (shares.on_cpu + shares.runnable);
+    const double waits = unit.threads_count * (shares.sleep + shares.network + shares.storage);
+    if (cores < kOneThreadComputes || waits > kOneThreadComputes) continue;
+    std::erase_if(out->findings, [](const OutsideFinding& finding) {
+      return finding.limit == OutsideLimit::kProducers;
+    });
+    for (OutsideFinding& other : out->findings) other.probability *= 1 - likely;
+    out->findings.insert(out->findings.begin(), {OutsideLimit::kProducers, likely});
+    out->culprit = u;
+    out->is_busy_thread = true;
+    return;
+  }
 }
 
 void FindUnevenUnits(const RunView& run, const Slices& slices, const std::vector<size_t>& all,
@@ -565,10 +607,13 @@ Outside LookFromOutside(const RunView& run) {
   out.steady_s = whole.times[judge.consumer()].total();
   if (out.groups[judge.consumer()].main) {
     out.python = LookAtPython(run, out.kinds[out.units[0].kind].process_ids);
+    const std::vector<int64_t>& ids = out.kinds[out.units[0].kind].process_ids;
+    if (ids.size() == 1) out.python_threads = LookAtPythonThreads(run, ids[0]);
   }
   AddFindings(judge, slices, all, lost.share, &out);
   const auto [limit, culprit] = judge.Decide(whole);
   out.culprit = out.findings[0].limit == limit ? culprit : 0;
+  FindBusyThread(MostOfKnowledge(out) * (1 - lost.share), &out);
   out.decided = out.findings[0].limit != OutsideLimit::kNone &&
                 out.findings[0].limit != OutsideLimit::kAlone &&
                 out.findings[0].probability >= kSureOfRow;

@@ -4,6 +4,8 @@
 #include <map>
 #include <string_view>
 
+#include "analysis/thresholds.h"
+
 namespace headrace::analysis {
 namespace {
 
@@ -57,7 +59,16 @@ bool IsLoader(const Frame& frame) {
                                            "webdataset/",
                                            "litdata/",
                                            "streaming/base/",
-                                           "accelerate/data_loader.py"};
+                                           "accelerate/data_loader.py",
+                                           "fastai/data/load.py",
+                                           "torch_geometric/loader/",
+                                           "torchrl/data/replay_buffers/",
+                                           "monai/data/dataloader.py",
+                                           "ultralytics/data/",
+                                           "grain/_src/",
+                                           "spdl/pipeline/",
+                                           "petastorm/",
+                                           "h5py/_hl/dataset.py"};
   if (IsInAny(frame, kFolders)) return true;
   // Of Hugging Face's only what iterates: map() and its like run before the training.
   constexpr std::string_view kDatasets[] = {"datasets/arrow_dataset.py",
@@ -135,7 +146,83 @@ const char* OperatorOf(const std::vector<Frame>& frames, size_t first) {
   return "next";
 }
 
+// Whether the innermost of the frames waits for something to do.
+bool IsIdle(const std::vector<Frame>& frames) {
+  const Frame& last = frames.back();
+  const bool of_pool = IsIn(last, "concurrent/futures/thread.py") && last.function == "_worker";
+  return of_pool || Waits(frames);
+}
+
+// Of the threads of one name.
+struct NamedThreads {
+  double seconds = 0, idle_s = 0;
+  int64_t samples_count = 0;
+  std::map<std::string, double> functions;  // at work in which
+
+  double idle_ratio() const { return seconds > 0 ? idle_s / seconds : 1; }
+};
+
+// "_job_producer" of "Thread (_job_producer)".
+std::string OwnName(const std::string& thread) {
+  constexpr std::string_view kBefore = "Thread (";
+  if (!thread.starts_with(kBefore) || !thread.ends_with(')')) return thread;
+  return thread.substr(kBefore.size(), thread.size() - kBefore.size() - 1);
+}
+
+template <class Map>
+const std::string& LargestKey(const Map& map) {
+  return std::max_element(map.begin(), map.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
 }  // namespace
+
+std::optional<PythonThreads> LookAtPythonThreads(const RunView& run, int64_t process_id) {
+  std::map<std::string, NamedThreads> threads;
+  double main_s = 0;  // as long as the process was looked at
+  for (const StackRow& stack : run.stacks) {
+    if (stack.kind != "python" || stack.process_id != process_id) continue;
+    const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
+    if (stack.thread == "MainThread") {
+      main_s += seconds;
+      continue;
+    }
+    const std::vector<Frame> frames = FramesOf(stack.folded);
+    if (frames.empty()) continue;
+    NamedThreads& named = threads[OwnName(stack.thread)];
+    named.seconds += seconds;
+    named.samples_count += stack.samples_count;
+    if (IsIdle(frames)) {
+      named.idle_s += seconds;
+    } else {
+      named.functions[std::string(frames.back().text)] += seconds;
+    }
+  }
+  if (threads.empty()) return std::nullopt;
+  PythonThreads found;
+  double all_s = 0, idle_s = 0, others_idle = 1;
+  const std::string* busiest = nullptr;
+  for (const auto& [name, named] : threads) {
+    all_s += named.seconds;
+    idle_s += named.idle_s;
+    if (busiest == nullptr || named.idle_ratio() < threads[*busiest].idle_ratio()) busiest = &name;
+  }
+  found.idle_ratio = all_s > 0 ? idle_s / all_s : 0;
+  for (const auto& [name, named] : threads) {
+    if (&name != busiest) others_idle = std::min(others_idle, named.idle_ratio());
+  }
+  const NamedThreads& busy = threads[*busiest];
+  // Threads that Python did not start have the program's name: there may be several.
+  const bool one = busy.seconds < kOneThreadsTime * main_s && !busiest->starts_with("python");
+  if (one && !busy.functions.empty() && busy.idle_ratio() < kHardlyIdles &&
+      others_idle > kIdlesBeside && busy.seconds > kSampledMostly * main_s) {
+    found.busy_thread = *busiest;
+    found.busy_function = LargestKey(busy.functions);
+    found.busy_samples_count = busy.samples_count;
+  }
+  return found;
+}
 
 std::optional<PythonTime> LookAtPython(const RunView& run,
                                        const std::vector<int64_t>& process_ids) {
@@ -182,10 +269,7 @@ std::optional<PythonTime> LookAtPython(const RunView& run,
     if (part.seconds <= most) continue;
     most = part.seconds;
     time.operator_name = name;
-    time.function =
-        std::max_element(part.functions.begin(), part.functions.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; })
-            ->first;
+    time.function = LargestKey(part.functions);
   }
   return time;
 }

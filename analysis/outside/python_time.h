@@ -23,6 +23,19 @@ struct PythonTime {
   std::string operator_name, function;
 };
 
+// What the other threads of a process of Python did, by sampled stacks. The kernel knows them by
+// one name only, Python each by its own.
+struct PythonThreads {
+  double idle_ratio = 0;  // of their time: in a queue's or a pool's wait for something to do
+  // One that hardly ever waited while each of the others, if there are any, did: "_job_producer",
+  // and its own function that most of its time was in. Empty: none.
+  std::string busy_thread, busy_function;
+  int64_t busy_samples_count = 0;
+};
+
+// Of the threads of that process but its main one; nothing where none was sampled.
+std::optional<PythonThreads> LookAtPythonThreads(const RunView& run, int64_t process_id);
+
 // Of the threads "MainThread" in these processes, as py-spy names them; nothing where no function
 // of a loader was seen in them: then the samples cannot tell loading from the step.
 std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int64_t>& process_ids);

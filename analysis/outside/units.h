@@ -98,7 +98,10 @@ struct Outside : SeenThreads {
   std::optional<double> cores_used;    // by the threads of the process tree that were seen
   std::optional<double> cores_others;  // by other programs
   std::optional<Accelerators> accelerators;
-  std::optional<PythonTime> python;  // of the consumer's main thread
+  std::optional<PythonTime> python;             // of the consumer's main thread
+  std::optional<PythonThreads> python_threads;  // of its other ones
+  // Whether findings[0] is python_threads->busy_thread.
+  bool is_busy_thread = false;
   std::vector<std::string> unknown;  // what cannot be said, a sentence each
   std::string measure;               // undecided: what would decide it
 

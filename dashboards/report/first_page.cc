@@ -442,6 +442,21 @@ bool HasTrainer(const PipelineModel& model) {
   return model.demands().consumer_s * model.demands().rate >= analysis::kComputesNothing;
 }
 
+namespace {
+
+// The limit, and the operator to blame where it is one of several.
+std::string LimitName(const PipelineModel& model, const analysis::Limit& limit,
+                      std::optional<size_t> culprit) {
+  const std::string name = LimitWord(limit);
+  const bool named =
+      limit.Is(analysis::kCoresLimit) || limit.Is(analysis::kConsumerLimit) ||
+      (limit.Is(analysis::kStageLimit) && model.stages()[limit.index].operators.size() <= 1);
+  if (!culprit || named) return name;
+  return fmt::format("{}, operator {}", name, model.operators()[*culprit].name);
+}
+
+}  // namespace
+
 std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) {
   const Finding& first = bottleneck.findings[0];
   const auto named = [&](const Finding& finding) {
@@ -463,22 +478,22 @@ std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) 
     return fmt::format("{} and {} together", LimitWord(first.limit),
                        LimitWord(bottleneck.findings[1].limit));
   }
-  std::string name = LimitWord(first.limit);
   if (const std::string parts = OwnThreadParts(model, first); !parts.empty()) {
-    return fmt::format("{} (probability {}): {}", name, ProbabilityText(first.probability), parts);
+    return fmt::format("{}: {}", named(first), parts);
   }
-  if (first.culprit) {
-    const std::string& op = model.operators()[*first.culprit].name;
-    const bool one_of_many = !first.limit.Is(analysis::kStageLimit) ||
-                             model.stages()[first.limit.index].operators.size() > 1;
-    if (one_of_many && !first.limit.Is(analysis::kCoresLimit) &&
-        !first.limit.Is(analysis::kConsumerLimit)) {
-      name += fmt::format(", operator {}", op);
-    }
+  std::string name = LimitName(model, first.limit, first.culprit);
+  if (first.culprit && first.limit.Is(analysis::kStageLimit)) {
     const auto wait = MainWaitOf(model.run(), model.run().operators[*first.culprit]);
-    if (wait && first.limit.Is(analysis::kStageLimit)) name += fmt::format(", {}", wait->waiting);
+    if (wait) name += fmt::format(", {}", wait->waiting);
   }
-  return fmt::format("{} (probability {})", name, ProbabilityText(first.probability));
+  if (bottleneck.alone) name += ", which other programs use";
+  name += fmt::format(" (probability {})", ProbabilityText(first.probability));
+  if (bottleneck.alone) {
+    const analysis::Limit& alone = *bottleneck.alone;
+    name += "; with the machine to itself: " +
+            LimitName(model, alone, alone.kind->Culprit(model, alone));
+  }
+  return name;
 }
 
 std::optional<OtherLoad> OtherLoadOf(const RunView& run, const Statements& statements) {

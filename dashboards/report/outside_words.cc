@@ -109,6 +109,10 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
   switch (limit) {
     case OutsideLimit::kProducers:
       if (seen.culprit == 0) return "the threads that feed it";
+      if (seen.is_busy_thread) {
+        return fmt::format("another thread of {}'s process, {}", ConsumerWord(seen),
+                           seen.python_threads->busy_thread);
+      }
       if (seen.units[seen.culprit].uneven) {
         return "the slowest of " + UnitWord(seen, seen.culprit);
       }
@@ -202,8 +206,8 @@ double ThreadsNow(const OutsideUnit& unit) { return std::max(1.0, std::round(uni
 // not help, or it is not known how many cores are free.
 std::optional<analysis::MoreProducers> MoreOf(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
-  if (seen.findings[0].limit != OutsideLimit::kProducers || unit.uneven || !seen.cores_free ||
-      seen.core_budget.cores.value_or(0) <= 0) {
+  if (seen.findings[0].limit != OutsideLimit::kProducers || unit.uneven || seen.is_busy_thread ||
+      !seen.cores_free || seen.core_budget.cores.value_or(0) <= 0) {
     return std::nullopt;
   }
   return analysis::RoomForMore(ThreadsNow(unit), seen.stall_ratio, unit.shares.on_cpu,
@@ -218,6 +222,10 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
   const auto processes = static_cast<double>(seen.kinds[unit.kind].pids.size());
   switch (seen.findings[0].limit) {
     case OutsideLimit::kProducers: {
+      if (seen.is_busy_thread) {
+        return fmt::format("make {} cheaper, or divide its work among several processes",
+                           seen.python_threads->busy_function);
+      }
       if (unit.uneven) {
         return fmt::format(
             "give each of {} as much work as the others: mix long and short items in every shard",
@@ -457,6 +465,9 @@ std::string LimitLine(const Outside& seen) {
             : "");
   }
   if (seen.decided) {
+    if (seen.is_busy_thread) {
+      return fmt::format("{}: pid {}", named(first), seen.kinds[unit.kind].pids[0]);
+    }
     if (unit.uneven) return fmt::format("{}: pid {}", named(first), unit.uneven->pid);
     const bool said = LimitWord(seen, first.limit) == unit.name;
     return fmt::format("{}: {}pid {}", named(first), said ? "" : unit.name + ", ",
@@ -586,7 +597,7 @@ void AddOutsidePage(const RunView& run, const Outside& seen, FirstPage* page) {
   }
   if (seen.decided) {
     page->lines.push_back({"fix", Advice(run, seen)});
-    if (seen.flavour == OutsideFlavour::kTorch &&
+    if (seen.flavour == OutsideFlavour::kTorch && !seen.is_busy_thread &&
         seen.findings[0].limit != OutsideLimit::kConsumer &&
         seen.findings[0].limit != OutsideLimit::kOwnWork) {
       page->lines.push_back({"",

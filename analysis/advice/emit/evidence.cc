@@ -160,6 +160,11 @@ ProducerCount CountProducers(const LoaderSeen& seen, const std::string& what) {
                              OutsideLimitName(seen.limit), what);
     return result;
   }
+  if (seen.outside.is_busy_thread) {
+    result.why = fmt::format("{}; the limit is one thread, {}, not the number of {}", seen.waited,
+                             seen.outside.python_threads->busy_thread, what);
+    return result;
+  }
   if (!seen.free_cores) {
     result.why = fmt::format(
         "{}; how many cores are free is not known, so not how many more have "

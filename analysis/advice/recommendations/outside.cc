@@ -77,6 +77,11 @@ Recommendation Workers(const Seen& seen) {
     return DoesNotFire(
         fmt::format("the number of workers is not the limit: {}", OutsideLimitName(seen.limit)));
   }
+  if (seen.outside.is_busy_thread) {
+    return DoesNotFire(
+        fmt::format("one thread, {}, limits: more of the others do not share its work",
+                    seen.outside.python_threads->busy_thread));
+  }
   if (seen.producer->uneven) {
     return DoesNotFire(
         fmt::format("one of {} works {} of its time and the others {}: more of them "

@@ -48,6 +48,12 @@ size_t BindingRow(const PipelineModel& model, const Demands& demands,
   if (estimate && limits[*estimate].bound < kEstimateMatters * limits[least].bound) {
     return *estimate;
   }
+  std::optional<size_t> next;
+  for (size_t i = 0; i < limits.size(); ++i) {
+    if (i == least || limits[i].kind->estimated()) continue;
+    if (!next || limits[i].bound < limits[*next].bound) next = i;
+  }
+  if (next && limits[least].kind->YieldsTo(model, limits[least], limits[*next])) least = *next;
   std::optional<size_t> shared;
   for (size_t i = 0; i < limits.size(); ++i) {
     if (i == least || !limits[i].kind->Explains(model, demands, limits[i], limits[least])) continue;
@@ -61,7 +67,8 @@ bool IsWithin(const PipelineModel& model, const Limit& first, const Limit& limit
   if (first.kind->estimated()) {
     return limit.Is(kStageLimit) && limit.kind->StageOf(limit) == first.kind->StageOf(first);
   }
-  return limit.bound < first.bound && first.kind->Explains(model, model.demands(), first, limit);
+  return limit.bound < first.bound && (first.kind->Explains(model, model.demands(), first, limit) ||
+                                       limit.kind->YieldsTo(model, limit, first));
 }
 
 std::vector<SharedLoad> SharedLoads(const PipelineModel& model, const Demands& demands) {

@@ -39,12 +39,14 @@ class Consumer final : public LimitKind {
   }
 
   bool AtConsumer() const override { return true; }
-  // Where taking batches from workers is little beside its step, the step is the limit.
+  // Where taking batches from workers is little beside its step, the step is the limit; so it is
+  // where loading them itself takes next to nothing.
   bool Explains(const PipelineModel& model, const Demands& /*demands*/, const Limit& limit,
                 const Limit& other) const override {
     const bool takes = std::any_of(model.stages().begin(), model.stages().end(),
                                    [](const StageModel& stage) { return stage.stays_on_consumer; });
-    return takes && other.Is(kThreadLimit) && limit.bound < kTakingIsLittle * other.bound;
+    const double little = takes ? kTakingIsLittle : 1 / (1 - kSmallStall);
+    return other.Is(kThreadLimit) && limit.bound < little * other.bound;
   }
 
   Relief Relieve(const PipelineModel& /*model*/, const Variant& at, const Limit& /*limit*/,

@@ -100,7 +100,7 @@ class Cores final : public LimitKind {
   // would take its time from it.
   bool Explains(const PipelineModel& model, const Demands& demands, const Limit& limit,
                 const Limit& other) const override {
-    if (limit.bound >= kCoresExplain * other.bound) return false;
+    if (limit.bound >= kCoresExplain * other.bound || model.others_hold_cores()) return false;
     if (other.Is(kThreadLimit)) {
       double cpu_s = model.ConsumerComputeCpu(demands);
       for (size_t s = 0; s < model.stages().size(); ++s) {
@@ -112,6 +112,11 @@ class Cores final : public LimitKind {
     const double stage_cpu_s = demands.stage_cpu_s[other.index];
     return stage_cpu_s > kNearlyAllCpu * demands.cpu_s &&
            stage_cpu_s > kStageDoesLittleElse * demands.stage_s[other.index];
+  }
+  // Others fill what a program leaves idle, so that nothing is free although it lacks next to
+  // nothing.
+  bool YieldsTo(const PipelineModel& model, const Limit& limit, const Limit& other) const override {
+    return model.others_hold_cores() && other.bound < kOthersCostLittle * limit.bound;
   }
   // Full cores show as a stage that waits for one, or as the stage that computes most.
   bool ShowsAt(const PipelineModel& model, const Limit& /*limit*/, size_t stage) const override {

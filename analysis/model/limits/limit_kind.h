@@ -131,6 +131,11 @@ class LimitKind {
                         const Limit& /*limit*/, const Limit& /*other*/) const {
     return false;
   }
+  // Whether `other`, whose bound is higher, is what limits all the same.
+  virtual bool YieldsTo(const PipelineModel& /*model*/, const Limit& /*limit*/,
+                        const Limit& /*other*/) const {
+    return false;
+  }
   // Whether this limit would make `stage` look like the busiest stage in the waits.
   virtual bool ShowsAt(const PipelineModel& model, const Limit& limit, size_t stage) const;
   // Whether its bound is an estimate by simulation, which a rate may exceed.

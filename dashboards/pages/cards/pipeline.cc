@@ -44,7 +44,9 @@ std::string AnswerOf(const analysis::RunView& run, const analysis::Statements& s
   }
   if (first.limit.kind->AtConsumer()) return "Nowhere: the trainer sets the pace.";
   if (first.limit.Is(analysis::kCoresLimit)) {
-    return "At no single stage: together they want more CPU cores than there are.";
+    return bottleneck.alone
+               ? "At no single stage: together they want more CPU cores than other programs leave."
+               : "At no single stage: together they want more CPU cores than there are.";
   }
   const std::vector<size_t> stages = first.limit.kind->StagesAt(model, first.limit);
   if (stages.size() == 1 && !model.stages()[stages[0]].on_consumer) {

@@ -52,5 +52,56 @@ TEST(Statements, AProgramWithoutOneBatchHasNoVerdict) {
   EXPECT_THAT(statements.withheld, HasSubstr("no step was recorded"));
 }
 
+// A loader of another kind than the one that is instrumented does the work: its CPU time is in no
+// operator, and more cores than it uses would be there.
+TEST(Statements, AccountsThatMissTheWorkGiveNoVerdict) {
+  Received costs;
+  costs.make_cpu_s = 0.0002;
+  costs.wait_s = 0.02;
+  costs.step_cpu_s = 0.002;
+  for (const double elsewhere_s : {0.0, 0.035}) {
+    SCOPED_TRACE(elsewhere_s);
+    costs.other_cpu_s = elsewhere_s;
+    const Statements statements = MakeStatements(RecordReceived(costs, 20, 1));
+    ASSERT_TRUE(statements.bottleneck) << statements.withheld;
+    const bool missed =
+        statements.bottleneck->measure.find("the instrumentation saw") != std::string::npos;
+    EXPECT_EQ(missed, elsewhere_s > 0)
+        << statements.bottleneck->measure << statements.bottleneck->findings[0].limit.name;
+    if (missed) {
+      EXPECT_EQ(statements.bottleneck->verdict, Verdict::kUndecided);
+      EXPECT_THAT(statements.bottleneck->measure, HasSubstr("--no-hook"));
+    }
+  }
+}
+
+// The trainer's thread waits inside its step for threads that are in no operator.
+TEST(Statements, AStepThatWaitsForOtherThreadsIsNoLimit) {
+  for (const double locked : {0.2, 0.8}) {
+    SCOPED_TRACE(locked);
+    OneThread costs;
+    costs.load_cpu_s = 0.00005;
+    costs.step_cpu_s = 0.002 * (1 - locked);
+    costs.step_blocked_s = 0.002 * locked;
+    RunView run = RecordOneThread(costs, 20, 1);
+    for (const OperatorRow& op : run.operators) {
+      if (op.kind != "consumer") continue;
+      MeasurementRow row;
+      row.metric = "off_cpu_ns";
+      row.operator_name = op.name;
+      row.stage = op.stage;
+      row.cause = "lock";
+      row.value = locked * static_cast<double>(op.busy_ns);
+      run.measurements.push_back(row);
+    }
+    const Statements statements = MakeStatements(run);
+    ASSERT_TRUE(statements.bottleneck);
+    const bool doubted = locked > 0.5;
+    EXPECT_EQ(statements.bottleneck->verdict, doubted ? Verdict::kUndecided : Verdict::kConsumer);
+    EXPECT_EQ(statements.bottleneck->measure.find("80 % of its time") != std::string::npos, doubted)
+        << statements.bottleneck->measure;
+  }
+}
+
 }  // namespace
 }  // namespace headrace::analysis

@@ -63,6 +63,9 @@ TEST(Attribution, TheCheaperOperatorThatLimitsCarriesTheChange) {
   const AttributionRow* fetch = Find(found, "fetch", AttributedTo::kOperator);
   EXPECT_FALSE(fetch->within_noise);
   EXPECT_EQ(fetch->throughput.value, 0);
+  EXPECT_LT(fetch->throughput.interval.low, -0.005) << "it may do a little that was not seen";
+  EXPECT_GT(fetch->throughput.interval.high, 0.005);
+  EXPECT_FALSE(fetch->told);
   EXPECT_GT(*fetch->blocked_share, 0);
 }
 

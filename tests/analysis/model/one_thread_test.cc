@@ -53,6 +53,36 @@ TEST(OneThread, LoadsAndComputesInTurn) {
   }
 }
 
+// Others fill the core that the one thread leaves; it lacks nothing.
+TEST(OneThread, OthersOnTheCoreThatItLeavesAreNotItsLimit) {
+  for (const bool little : {false, true}) {
+    SCOPED_TRACE(little);
+    OneThread costs;
+    if (little) costs.load_cpu_s = 0.03 * costs.step_cpu_s;
+    RunView run = RecordOneThread(costs, 10, 1);
+    run.hosts = {{"host_cores", "cores", "counter", 2, 2, 2, 2},
+                 {"host_busy_cores", "cores", "counter", 2, 2, 2, 2},
+                 {"host_peer_cpu_ns", "ns", "counter", {}, {}, {}, 1e10}};
+    const PipelineModel model(run);
+    ASSERT_TRUE(model.others_hold_cores());
+    const Bottleneck bottleneck = FindBottleneck(model);
+    EXPECT_EQ(bottleneck.verdict, little ? Verdict::kConsumer : Verdict::kLimited);
+    EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), little ? kConsumerLimit : kThreadLimit);
+    EXPECT_FALSE(bottleneck.alone);
+  }
+}
+
+// Where loading takes next to nothing of the one thread, its step is the limit.
+TEST(OneThread, LittleLoadingIsNotTheLimit) {
+  OneThread costs;
+  for (const bool little : {true, false}) {
+    costs.load_cpu_s = (little ? 0.03 : 0.1) * costs.step_cpu_s;
+    const Bottleneck bottleneck = FindBottleneck(PipelineModel(RecordOneThread(costs, 10, 1)));
+    EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), little ? kConsumerLimit : kThreadLimit);
+    EXPECT_EQ(bottleneck.verdict == Verdict::kConsumer, little);
+  }
+}
+
 // Batches that take so long that handing them over is little.
 OneThread LargeBatches() {
   OneThread costs;

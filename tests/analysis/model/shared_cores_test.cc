@@ -34,6 +34,15 @@ TEST(SharedCores, AThreadsShareIsMeasuredAndNotHalfOfTheCores) {
   const Bottleneck bottleneck = FindBottleneck(model);
   EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), kCoresLimit);
   EXPECT_GT(bottleneck.findings[0].utilisation, 0.85);
+  ASSERT_TRUE(bottleneck.alone) << "others hold the cores";
+  EXPECT_EQ(bottleneck.alone->name, "parse");
+}
+
+// Four threads for two cores.
+TEST(SharedCores, CoresThatLimitWithoutOthersLimitAlone) {
+  const Bottleneck bottleneck = FindBottleneck(PipelineModel(RecordBeside(Parsing(4), 0, 30, 1)));
+  EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), kCoresLimit);
+  EXPECT_FALSE(bottleneck.alone);
 }
 
 TEST(SharedCores, ALimitIsLessSureBesideOthers) {

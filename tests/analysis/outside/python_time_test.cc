@@ -92,5 +92,93 @@ TEST(PythonTime, FewStacksSayNothing) {
   EXPECT_EQ(LookFromOutside(view).findings[0].limit, OutsideLimit::kConsumer);
 }
 
+// Four threads of one process, of which the kernel knows one name: `producer_idle` and
+// `worker_idle` of the time one of them and two others wait for something to do.
+RunView Threads(double producer_idle, double worker_idle, int producers = 1) {
+  OutsideRun run(10, 1.2);
+  run.Process(100, 1, "python", "python train.py");
+  run.OnCpu(100, "python (main)", 0.1);
+  run.Waits(100, "python (main)", "lock", 0.9, "100/python");
+  for (int t = 0; t < 4; ++t) {
+    run.OnCpu(100, "python", 0.25);
+    run.Waits(100, "python", "lock", 0.3, "100/python");
+    run.Waits(100, "python", "lock", 0.45, "100/python (main)");
+  }
+  const auto sampled = [&](const std::string& thread, const std::string& frames, double seconds) {
+    StackRow row;
+    row.kind = "python";
+    row.process_id = 100;
+    row.thread = thread;
+    row.folded = thread + ";" + frames;
+    row.samples_count = static_cast<int64_t>(10 * seconds);
+    row.time_ns = static_cast<int64_t>(seconds * 1e9);
+    if (seconds > 0) run.view.stacks.push_back(row);
+  };
+  const std::string waits = "Queue.get (queue.py:171);Condition.wait (threading.py:327)";
+  sampled("MainThread", "main (train.py:30);" + waits, 10);
+  sampled("Thread (fill)", "fill (train.py:9);parse (train.py:7)",
+          producers * 10 * (1 - producer_idle));
+  sampled("Thread (fill)", "fill (train.py:9);" + waits, producers * 10 * producer_idle);
+  sampled("Thread (work)", "work (train.py:19)", 2 * 10 * (1 - worker_idle));
+  sampled("Thread (work)", "work (train.py:18);" + waits, 2 * 10 * worker_idle);
+  return run.view;
+}
+
+TEST(PythonThreads, OneThatIsAlwaysBusyBesideSomeThatWaitLimits) {
+  const Outside seen = LookFromOutside(Threads(0.02, 0.4));
+  ASSERT_TRUE(seen.is_busy_thread);
+  EXPECT_TRUE(seen.decided);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_LE(seen.findings[0].probability, 0.75);
+  EXPECT_EQ(seen.python_threads->busy_thread, "fill");
+  EXPECT_EQ(seen.python_threads->busy_function, "parse (train.py:7)");
+  EXPECT_EQ(seen.units[seen.culprit].role, UnitRole::kProducer);
+  double sum = 0;
+  for (const OutsideFinding& finding : seen.findings) sum += finding.probability;
+  EXPECT_LE(sum, 1.0001);
+}
+
+TEST(PythonThreads, OneThatWaitsOrHasItsLikeIsNot) {
+  EXPECT_FALSE(LookFromOutside(Threads(0.3, 0.4)).is_busy_thread) << "it waits, too";
+  EXPECT_FALSE(LookFromOutside(Threads(0.02, 0.05)).is_busy_thread) << "so are the others";
+  EXPECT_FALSE(LookFromOutside(Threads(0.02, 0.4, 2)).is_busy_thread) << "two of one name";
+}
+
+// Threads of a pool that have nothing to do wake each other, as those do that hand on a lock.
+TEST(PythonThreads, ThoseWithoutWorkWaitForNoLock) {
+  const auto lock = [](const Outside& seen) {
+    for (const OutsideFinding& finding : seen.findings) {
+      if (finding.limit == OutsideLimit::kLock) return finding.probability;
+    }
+    return 0.0;
+  };
+  const auto pool = [](double idle) {
+    OutsideRun run(10, 1.2);
+    run.Process(100, 1, "python", "python train.py");
+    run.OnCpu(100, "python (main)", 0.2);
+    run.Waits(100, "python (main)", "lock", 0.8, "100/python");
+    for (int t = 0; t < 4; ++t) {
+      run.OnCpu(100, "python", 0.22);
+      run.Waits(100, "python", "lock", 0.78, "100/python");
+    }
+    RunView view = run.view;
+    StackRow row;
+    row.kind = "python";
+    row.process_id = 100;
+    row.thread = "Thread-1";
+    for (const bool idles : {false, true}) {
+      row.folded = idles ? "Thread-1;_worker (concurrent/futures/thread.py:81)"
+                         : "Thread-1;read (train.py:9)";
+      row.samples_count = static_cast<int64_t>(400 * (idles ? idle : 1 - idle));
+      row.time_ns = row.samples_count * 100'000'000;
+      view.stacks.push_back(row);
+    }
+    return view;
+  };
+  EXPECT_GT(lock(LookFromOutside(pool(0.1))), 0.8);
+  EXPECT_LE(lock(LookFromOutside(pool(0.8))), 0.6);
+  EXPECT_GT(lock(LookFromOutside(pool(0.8))), 0.1) << "it is not ruled out";
+}
+
 }  // namespace
 }  // namespace headrace::analysis
