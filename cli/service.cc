@@ -342,19 +342,20 @@ void PrintPace(const nlohmann::json& status) {
 void PrintNext(const ServiceOptions& options, const nlohmann::json& status) {
   for (const auto& rank : status["ranks"]) {
     if (rank["joined"].get<bool>()) continue;
-    return fmt::print("next: headrace consume service:{} --rank {}/{}\n", options.job,
-                      rank["rank"].get<uint32_t>(), status["ranks"].size());
+    return fmt::print("next: headrace consume {} --rank {}/{}\n",
+                      ShellWord("service:" + options.job), rank["rank"].get<uint32_t>(),
+                      status["ranks"].size());
   }
   const auto is_draining = [](const nlohmann::json& worker) {
     return worker["draining"].get<bool>();
   };
   const auto& workers = status["workers"];
   if (status["state"] == "running" && std::all_of(workers.begin(), workers.end(), is_draining))
-    return fmt::print("next: headrace service worker {}\n", options.job);
+    return fmt::print("next: headrace service worker {}\n", ShellWord(options.job));
   if (status.contains("fleet") && status["fleet"].is_string())
     fmt::print("next: headrace report --fleet {} --db {}\n",
-               Printable(status["job"].get<std::string>()),
-               Printable(status["fleet"].get<std::string>(), 400));
+               ShellWord(Printable(status["job"].get<std::string>())),
+               ShellWord(Printable(status["fleet"].get<std::string>(), 400)));
 }
 
 int PrintStatus(const ServiceOptions& options) {

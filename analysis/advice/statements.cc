@@ -67,7 +67,7 @@ void DoubtStep(const PipelineModel& model, Bottleneck* bottleneck) {
     if (op.kind != "consumer") continue;
     step_ns += static_cast<double>(op.busy_ns);
     cpu_ns += static_cast<double>(op.on_cpu_ns.value_or(op.busy_ns));
-    locked_ns += OffCpuNs(model.run(), op, "lock") + OffCpuNs(model.run(), op, "sleep");
+    locked_ns += OffCpuNs(model.run(), op, "lock");
   }
   const Demands& demands = model.demands();
   // What is in no operator may be threads that compute for it.
