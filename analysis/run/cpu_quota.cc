@@ -10,6 +10,8 @@
 namespace headrace::analysis {
 namespace {
 
+constexpr double kRounding = 1e-6;
+
 // The metric's value of that group.
 Real OfGroup(const RunView& run, const char* metric, const std::string& group) {
   for (const MeasurementRow& row : run.measurements) {
@@ -43,7 +45,6 @@ std::optional<CpuQuota> CpuQuotaOf(const RunView& run, Real cores_used) {
     quota = CpuQuota{*least->value, StoppedRatio(run, least->subject)};
   }
   // The same quota, but for rounding, tells here how often it stopped the run.
-  constexpr double kRounding = 1e-6;
   const bool started_with = run.run.cores_bound_by.find("quota") != std::string::npos;
   if (started_with && run.run.cores_count && possible(*run.run.cores_count) &&
       (!quota || *run.run.cores_count < quota->cores * (1 - kRounding))) {
@@ -56,8 +57,10 @@ CoreBudget CoreBudgetOf(const RunView& run, Real cores_used) {
   CoreBudget budget{run.run.cores_count, run.run.cores_bound_by, std::nullopt};
   const std::optional<CpuQuota> quota = CpuQuotaOf(run, cores_used);
   const bool by_quota = budget.bound_by.find("quota") != std::string::npos;
-  if (!quota || (budget.cores && quota->cores > *budget.cores)) return budget;
-  if (budget.cores && quota->cores == *budget.cores && !by_quota) return budget;
+  if (!quota) return budget;
+  // A mean of equal readings may differ from them in its last digit.
+  const double ratio = budget.cores ? quota->cores / *budget.cores : 0;
+  if (ratio > 1 + kRounding || (ratio > 1 - kRounding && !by_quota)) return budget;
   return {quota->cores, by_quota ? budget.bound_by : "CPU quota", quota};
 }
 

@@ -61,7 +61,7 @@ TEST(CpuQuota, TheSameButForRoundingTellsHowOftenItStoppedTheRun) {
 
 TEST(CpuQuota, OfTheControlGroupIsTheNumberOfCores) {
   RunView run = Throttled();
-  AddQuota("/job", 0.6, 200, 190, &run);
+  AddQuota("/job", 0.6000000000000001, 200, 190, &run);
   const PipelineModel model(run);
   EXPECT_DOUBLE_EQ(model.cores_budget(), 0.6);
   ASSERT_TRUE(model.cpu_quota());
