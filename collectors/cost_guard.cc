@@ -5,8 +5,8 @@
 namespace headrace::collectors {
 namespace {
 
-// Long enough that a burst of switches, or a program that reads its libraries, is not taken for
-// what recording costs; far too much is seen earlier.
+// Long enough that a burst of switches is not taken for what recording costs; far too much is seen
+// earlier.
 constexpr int64_t kWindowNs = 6'000'000'000, kShortWindowNs = 2'000'000'000;
 // A program that a recording starts reads its libraries first, which costs more than what comes
 // then, and no more of it comes. In these seconds only far too much counts.
@@ -40,11 +40,12 @@ double CostGuard::CoresTaken(const CostReading& from, const CostReading& to) con
   return std::clamp(std::max(by_all, by_program), 0.0, 1.0);
 }
 
-// What was taken in the last `window_ns` and up to one reading more; empty: so much has not passed.
-std::optional<double> CostGuard::CostWithin(int64_t window_ns) const {
+// What was taken in the last `window_ns` and up to one reading more; empty: so much has not passed
+// since then.
+std::optional<double> CostGuard::CostWithin(int64_t window_ns, int64_t since_ns) const {
   const CostReading& now = readings_.back();
   for (size_t i = readings_.size(); i-- > 0;) {
-    if (window_ns == kWindowNs && readings_[i].at_ns < *begin_ns_ + kBeginningNs) break;
+    if (readings_[i].at_ns < since_ns) break;
     if (now.at_ns - readings_[i].at_ns >= window_ns) return CostBetween(readings_[i], now);
   }
   return std::nullopt;
@@ -57,7 +58,8 @@ std::optional<double> CostGuard::Add(const CostReading& reading) {
   while (readings_.size() > 2 && reading.at_ns - readings_[1].at_ns >= kWindowNs) {
     readings_.pop_front();
   }
-  const std::optional<double> recent = CostWithin(kShortWindowNs), lasting = CostWithin(kWindowNs);
+  const std::optional<double> recent = CostWithin(kShortWindowNs, *begin_ns_);
+  const std::optional<double> lasting = CostWithin(kWindowNs, *begin_ns_ + kBeginningNs);
   const bool is_far_too_much = recent && *recent > kFarTooMuch;
   // What has passed already is not mended by measuring less.
   const bool lasts = lasting && *lasting > kMostCost && *recent > kMostCost;

@@ -35,7 +35,7 @@ class CostGuard {
 
  private:
   double CostBetween(const CostReading& from, const CostReading& to) const;
-  std::optional<double> CostWithin(int64_t window_ns) const;
+  std::optional<double> CostWithin(int64_t window_ns, int64_t since_ns) const;
   double CoresTaken(const CostReading& from, const CostReading& to) const;
   double num_cores_, num_host_cores_;
   std::optional<int64_t> begin_ns_;   // the first reading

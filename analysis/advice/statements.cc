@@ -81,6 +81,22 @@ void DoubtStep(const PipelineModel& model, Bottleneck* bottleneck) {
       100 * locked_ns / step_ns, 100 * cpu_ns / step_ns, HowToSeeMore(model.run()));
 }
 
+// Most of the computing, which is said to limit, was in nothing that is accounted for, while the
+// accounts allow more than was measured: they are of a loader that does the work elsewhere.
+void DoubtAccounts(const PipelineModel& model, Bottleneck* bottleneck) {
+  const Demands& demands = model.demands();
+  const double seen_s = demands.cpu_s - demands.unattributed_cpu_s + demands.consumer_cpu_s;
+  if (bottleneck->unexplained || !bottleneck->findings[0].limit.Is(kCoresLimit)) return;
+  if (model.stall_ratio() < kSmallStall || demands.cpu_s <= 0) return;
+  if (seen_s >= (1 - kMostIsUnseen) * demands.cpu_s) return;
+  if (bottleneck->unexplained_ratio <= kLossWorthAWord) return;
+  bottleneck->verdict = Verdict::kUndecided;
+  bottleneck->unexplained = true;
+  bottleneck->measure =
+      fmt::format("the instrumentation saw {:.0f} % of the CPU time, not what the loading does; {}",
+                  100 * seen_s / demands.cpu_s, HowToSeeMore(model.run()));
+}
+
 std::optional<PlannedRate> PlannedOf(const RunView& run, const PipelineModel* model) {
   if (!run.prediction || run.prediction->predicted <= 0) return std::nullopt;
   const Real observed = model != nullptr ? Real(model->demands().rate) : run.prediction->observed;
@@ -134,28 +150,6 @@ std::optional<EarlierLimit> EarlierLimitOf(const RunView& run, const Phases& pha
     if (error.code() != ExitCode::kInconclusive) throw;
     return std::nullopt;
   }
-}
-
-// Whether most of the computing, which is said to limit, was in nothing that is accounted for,
-// while the accounts allow more than was measured: they are of a loader that does the work
-// elsewhere.
-bool AccountsMissTheWork(const PipelineModel& model, const Bottleneck& bottleneck) {
-  const Demands& demands = model.demands();
-  if (model.stall_ratio() < kSmallStall || demands.cpu_s <= 0) return false;
-  const double unseen_s = demands.unattributed_cpu_s - demands.consumer_cpu_s;
-  return bottleneck.findings[0].limit.Is(kCoresLimit) && unseen_s > kMostIsUnseen * demands.cpu_s &&
-         bottleneck.unexplained_ratio > kLossWorthAWord;
-}
-
-void DoubtAccounts(const PipelineModel& model, Bottleneck* bottleneck) {
-  if (bottleneck->unexplained || !AccountsMissTheWork(model, *bottleneck)) return;
-  const Demands& demands = model.demands();
-  bottleneck->verdict = Verdict::kUndecided;
-  bottleneck->unexplained = true;
-  bottleneck->measure =
-      fmt::format("the instrumentation saw {:.0f} % of the CPU time, not what the loading does; {}",
-                  100 * (1 - (demands.unattributed_cpu_s - demands.consumer_cpu_s) / demands.cpu_s),
-                  HowToSeeMore(model.run()));
 }
 
 }  // namespace

@@ -7,17 +7,14 @@
 #include <set>
 #include <utility>
 
+#include "analysis/outside/findings.h"
 #include "analysis/outside/judge.h"
 #include "analysis/outside/slices.h"
 #include "analysis/outside/uneven_processes.h"
-#include "analysis/run/beside_others.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 namespace {
-
-constexpr size_t kOutsideDraws = 300;
-constexpr uint64_t kOutsideSeed = 20261121;
 
 // Slices in which the consumer exchanges with others: a program that loads its libraries, or ends,
 // runs no pipeline. All slices where that is never seen.
@@ -346,120 +343,6 @@ void SayCores(const RunView& run, Outside* out) {
   }
 }
 
-// Whether, of those that feed the consumer or its helpers, some sleep and another one computes: the
-// timer may be that of a service which looks after the others.
-bool OthersCompute(const Outside& out) {
-  return std::any_of(out.units.begin(), out.units.end(), [&](const OutsideUnit& unit) {
-    return &unit != out.units.data() && unit.kind != out.units[0].kind &&
-           unit.shares.on_cpu > kOthersCompute && unit.shares.sleep < unit.shares.on_cpu;
-  });
-}
-
-// Where the consumer's thread limits: whether what it does is its step or loading, by its sampled
-// stacks. Samples that follow each other are alike: they count half.
-OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random) {
-  const std::optional<double> own = out.OwnWork();
-  if (limit != OutsideLimit::kConsumer || !own) return limit;
-  const double samples = static_cast<double>(out.python->samples_count) / 2;
-  const double step = 1 - *out.InLoader();
-  const double share = (*own * samples + 1) / ((*own + step) * samples + 2);
-  const double drawn = share + std::sqrt(share * (1 - share) / (samples + 3)) * random->Normal();
-  return drawn > 0.5 ? OutsideLimit::kOwnWork : limit;
-}
-
-// What is inferred from less is never certain; what was lost may say something else.
-double MostOfKnowledge(const Outside& out) {
-  return out.knowledge >= OutsideKnowledge::kWakers   ? 1.0
-         : out.knowledge == OutsideKnowledge::kCounts ? kSureByCounts
-         : out.knowledge == OutsideKnowledge::kCauses ? kSureByCauses
-                                                      : kSureByTimes;
-}
-
-// What limits, with its probability: by slices drawn anew, less what was lost.
-void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<size_t>& all,
-                 double lost_share, Outside* out) {
-  // Resampling keeps the drift of a run; a verdict that half its windows contradict is none.
-  Random random(kOutsideSeed);
-  std::map<OutsideLimit, size_t> wins;
-  std::vector<double> stalls;
-  const size_t block = all.size() >= 12 ? 2 : 1;
-  for (size_t draw = 0; draw < kOutsideDraws; ++draw) {
-    std::vector<size_t> picks = all;
-    if (all.size() >= 3) {
-      picks = BlockResample(all.size(), block, random);
-      for (size_t& pick : picks) pick = all[pick];
-    }
-    const Totals drawn = Sum(*out, slices, picks);
-    const OutsideLimit limit = judge.Decide(drawn).first;
-    ++wins[DrawOwnWork(*out, limit, &random)];
-    stalls.push_back(judge.Stall(drawn));
-  }
-  if (all.size() >= 3) out->stall_interval = IntervalAround(out->stall_ratio, stalls, 0.9);
-  const double most = MostOfKnowledge(*out);
-  const Totals whole = Sum(*out, slices, all);
-  const bool is_contended = out->cores_others && out->core_budget.cores.value_or(0) > 0 &&
-                            out->cores_busy_ratio.value_or(0) > kCoresNotFull;
-  const bool of_home = out->units[judge.Decide(whole).second].kind == out->units[0].kind;
-  for (const auto& [each, count] : wins) {
-    const double share = static_cast<double>(count) / static_cast<double>(kOutsideDraws);
-    double likely = most;
-    if (each == OutsideLimit::kInterpreter || each == OutsideLimit::kLock) {
-      likely = std::min(most, kThreadsInTurn);
-    }
-    if (each == OutsideLimit::kPauses) likely = std::min(likely, kMutualWaits);
-    if (each == OutsideLimit::kSleep && OthersCompute(*out)) likely = std::min(likely, kIdleTimer);
-    if (is_contended) {
-      likely = std::min(likely, MostBesideOthers(*out->cores_others, *out->core_budget.cores));
-    }
-    const bool idle = each == OutsideLimit::kLock && of_home && out->python_threads &&
-                      out->python_threads->idle_ratio > kMostlyIdle;
-    if (idle || judge.IsAmbiguous(each, whole)) {
-      likely = std::min(likely, kAmbiguous);
-    }
-    const bool loading = each != OutsideLimit::kConsumer && each != OutsideLimit::kAlone &&
-                         each != OutsideLimit::kOwnWork;
-    if (loading && out->accelerators && out->accelerators->Contradict()) {
-      likely = std::min(likely, kDeviceDisagrees);
-    }
-    out->findings.push_back({each, likely * (1 - lost_share) * share});
-  }
-  std::stable_sort(out->findings.begin(), out->findings.end(),
-                   [](const auto& a, const auto& b) { return a.probability > b.probability; });
-}
-
-// Threads of one name are judged by their mean. Where that says little, the one of them that is
-// always busy, by its stacks, is what the others wait for. `most`: the most that can be said of a
-// limit of the loading.
-void FindBusyThread(double most, Outside* out) {
-  if (!out->python_threads || out->stall_ratio < kSmallStall) return;
-  if (out->accelerators && out->accelerators->Contradict()) return;
-  const PythonThreads& threads = *out->python_threads;
-  if (threads.busy_thread.empty() || threads.busy_samples_count < kFewestSamples) return;
-  const OutsideFinding& first = out->findings[0];
-  const bool of_threads = first.limit == OutsideLimit::kLock ||
-                          first.limit == OutsideLimit::kInterpreter ||
-                          first.limit == OutsideLimit::kProducers;
-  const double likely = std::min(kSampledThread, most);
-  if (first.probability >= likely || (first.probability >= kSureOfRow && !of_threads)) return;
-  for (size_t u = 1; u < out->units.size(); ++u) {
-    const OutsideUnit& unit = out->units[u];
-    const UnitShares& shares = unit.shares;
-    if (unit.kind != out->units[0].kind || unit.role != UnitRole::kProducer) continue;
-    // A call that waits inside C looks like work in the function that makes it.
-    const double cores = unit.threads_count * (shares.on_cpu + shares.runnable);
-    const double waits = unit.threads_count * (shares.sleep + shares.network + shares.storage);
-    if (cores < kOneThreadComputes || waits > kOneThreadComputes) continue;
-    std::erase_if(out->findings, [](const OutsideFinding& finding) {
-      return finding.limit == OutsideLimit::kProducers;
-    });
-    for (OutsideFinding& other : out->findings) other.probability *= 1 - likely;
-    out->findings.insert(out->findings.begin(), {OutsideLimit::kProducers, likely});
-    out->culprit = u;
-    out->is_busy_thread = true;
-    return;
-  }
-}
-
 void FindUnevenUnits(const RunView& run, const Slices& slices, const std::vector<size_t>& all,
                      Outside* out) {
   std::set<int64_t> numbers;
@@ -613,7 +496,7 @@ Outside LookFromOutside(const RunView& run) {
   AddFindings(judge, slices, all, lost.share, &out);
   const auto [limit, culprit] = judge.Decide(whole);
   out.culprit = out.findings[0].limit == limit ? culprit : 0;
-  FindBusyThread(MostOfKnowledge(out) * (1 - lost.share), &out);
+  FindBusyThread(lost.share, &out);
   out.decided = out.findings[0].limit != OutsideLimit::kNone &&
                 out.findings[0].limit != OutsideLimit::kAlone &&
                 out.findings[0].probability >= kSureOfRow;

@@ -23,8 +23,8 @@ struct PythonTime {
   std::string operator_name, function;
 };
 
-// What the other threads of a process of Python did, by sampled stacks. The kernel knows them by
-// one name only, Python each by its own.
+// What the other threads of a process of Python did, by sampled stacks. Before
+// CPython 3.14 the kernel knows them by one name only, py-spy each by its own.
 struct PythonThreads {
   double idle_ratio = 0;  // of their time: in a queue's or a pool's wait for something to do
   // One that hardly ever waited while each of the others, if there are any, did: "_job_producer",

@@ -448,10 +448,10 @@ namespace {
 std::string LimitName(const PipelineModel& model, const analysis::Limit& limit,
                       std::optional<size_t> culprit) {
   const std::string name = LimitWord(limit);
-  const bool named =
+  const bool is_whole =
       limit.Is(analysis::kCoresLimit) || limit.Is(analysis::kConsumerLimit) ||
       (limit.Is(analysis::kStageLimit) && model.stages()[limit.index].operators.size() <= 1);
-  if (!culprit || named) return name;
+  if (!culprit || is_whole) return name;
   return fmt::format("{}, operator {}", name, model.operators()[*culprit].name);
 }
 

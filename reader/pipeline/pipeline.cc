@@ -156,11 +156,7 @@ Fingerprint Pipeline::fingerprint() const {
 }
 
 std::vector<AvailableColumn> Pipeline::columns() const {
-  const Input& input = *state_->input;
-  std::vector<AvailableColumn> columns =
-      ProjectedColumns(input.table->files[0]->schema(), state_->spec.projection);
-  if (!input.context.transforms) return columns;
-  return input.context.transforms->ValidateAgainst(std::move(columns));
+  return FinalColumns(state_->input->table->files[0]->schema(), state_->spec);
 }
 
 const Table& Pipeline::table() const { return *state_->input->table; }

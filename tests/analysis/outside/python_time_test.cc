@@ -92,36 +92,47 @@ TEST(PythonTime, FewStacksSayNothing) {
   EXPECT_EQ(LookFromOutside(view).findings[0].limit, OutsideLimit::kConsumer);
 }
 
-// Four threads of one process, of which the kernel knows one name: `producer_idle` and
-// `worker_idle` of the time one of them and two others wait for something to do.
-RunView Threads(double producer_idle, double worker_idle, int producers = 1) {
+// A trainer's main thread, which computes a tenth or so of its time, and four others of one name.
+// Shares of each one's time: on a CPU, waiting for its like, and else for the main thread.
+OutsideRun FourThreads(double main_cpu, double cpu, double for_its_like) {
   OutsideRun run(10, 1.2);
   run.Process(100, 1, "python", "python train.py");
-  run.OnCpu(100, "python (main)", 0.1);
-  run.Waits(100, "python (main)", "lock", 0.9, "100/python");
+  run.OnCpu(100, "python (main)", main_cpu);
+  run.Waits(100, "python (main)", "lock", 1 - main_cpu, "100/python");
+  const double for_main = 1 - cpu - for_its_like;
   for (int t = 0; t < 4; ++t) {
-    run.OnCpu(100, "python", 0.25);
-    run.Waits(100, "python", "lock", 0.3, "100/python");
-    run.Waits(100, "python", "lock", 0.45, "100/python (main)");
+    run.OnCpu(100, "python", cpu);
+    run.Waits(100, "python", "lock", for_its_like, "100/python");
+    if (for_main > 0.01) run.Waits(100, "python", "lock", for_main, "100/python (main)");
   }
-  const auto sampled = [&](const std::string& thread, const std::string& frames, double seconds) {
-    StackRow row;
-    row.kind = "python";
-    row.process_id = 100;
-    row.thread = thread;
-    row.folded = thread + ";" + frames;
-    row.samples_count = static_cast<int64_t>(10 * seconds);
-    row.time_ns = static_cast<int64_t>(seconds * 1e9);
-    if (seconds > 0) run.view.stacks.push_back(row);
-  };
+  return run;
+}
+
+void Sample(const std::string& thread, const std::string& frames, double seconds, RunView* view) {
+  if (seconds <= 0) return;
+  StackRow row;
+  row.kind = "python";
+  row.process_id = 100;
+  row.thread = thread;
+  row.folded = thread + ";" + frames;
+  row.samples_count = static_cast<int64_t>(10 * seconds);
+  row.time_ns = static_cast<int64_t>(seconds * 1e9);
+  view->stacks.push_back(row);
+}
+
+// `producer_idle` and `worker_idle` of their time one of the threads, or `producers` of that name,
+// and two others wait for something to do.
+RunView Threads(double producer_idle, double worker_idle, int producers = 1) {
+  RunView view = FourThreads(0.1, 0.25, 0.3).view;
   const std::string waits = "Queue.get (queue.py:171);Condition.wait (threading.py:327)";
-  sampled("MainThread", "main (train.py:30);" + waits, 10);
-  sampled("Thread (fill)", "fill (train.py:9);parse (train.py:7)",
-          producers * 10 * (1 - producer_idle));
-  sampled("Thread (fill)", "fill (train.py:9);" + waits, producers * 10 * producer_idle);
-  sampled("Thread (work)", "work (train.py:19)", 2 * 10 * (1 - worker_idle));
-  sampled("Thread (work)", "work (train.py:18);" + waits, 2 * 10 * worker_idle);
-  return run.view;
+  const double fills_s = 10.0 * producers, works_s = 20;
+  Sample("MainThread", "main (train.py:30);" + waits, 10, &view);
+  Sample("Thread (fill)", "fill (train.py:9);parse (train.py:7)", fills_s * (1 - producer_idle),
+         &view);
+  Sample("Thread (fill)", "fill (train.py:9);" + waits, fills_s * producer_idle, &view);
+  Sample("Thread (work)", "work (train.py:19)", works_s * (1 - worker_idle), &view);
+  Sample("Thread (work)", "work (train.py:18);" + waits, works_s * worker_idle, &view);
+  return view;
 }
 
 TEST(PythonThreads, OneThatIsAlwaysBusyBesideSomeThatWaitLimits) {
@@ -153,26 +164,9 @@ TEST(PythonThreads, ThoseWithoutWorkWaitForNoLock) {
     return 0.0;
   };
   const auto pool = [](double idle) {
-    OutsideRun run(10, 1.2);
-    run.Process(100, 1, "python", "python train.py");
-    run.OnCpu(100, "python (main)", 0.2);
-    run.Waits(100, "python (main)", "lock", 0.8, "100/python");
-    for (int t = 0; t < 4; ++t) {
-      run.OnCpu(100, "python", 0.22);
-      run.Waits(100, "python", "lock", 0.78, "100/python");
-    }
-    RunView view = run.view;
-    StackRow row;
-    row.kind = "python";
-    row.process_id = 100;
-    row.thread = "Thread-1";
-    for (const bool idles : {false, true}) {
-      row.folded = idles ? "Thread-1;_worker (concurrent/futures/thread.py:81)"
-                         : "Thread-1;read (train.py:9)";
-      row.samples_count = static_cast<int64_t>(400 * (idles ? idle : 1 - idle));
-      row.time_ns = row.samples_count * 100'000'000;
-      view.stacks.push_back(row);
-    }
+    RunView view = FourThreads(0.2, 0.22, 0.78).view;
+    Sample("Thread-1", "read (train.py:9)", 40 * (1 - idle), &view);
+    Sample("Thread-1", "_worker (concurrent/futures/thread.py:81)", 40 * idle, &view);
     return view;
   };
   EXPECT_GT(lock(LookFromOutside(pool(0.1))), 0.8);

@@ -1,0 +1,128 @@
+#include "analysis/outside/findings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "analysis/run/beside_others.h"
+#include "analysis/statistics/statistics.h"
+#include "analysis/thresholds.h"
+
+namespace headrace::analysis {
+namespace {
+
+constexpr size_t kOutsideDraws = 300;
+constexpr uint64_t kOutsideSeed = 20261121;
+
+// Whether, of those that feed the consumer or its helpers, some sleep and another one computes: the
+// timer may be that of a service which looks after the others.
+bool OthersCompute(const Outside& out) {
+  return std::any_of(out.units.begin(), out.units.end(), [&](const OutsideUnit& unit) {
+    return &unit != out.units.data() && unit.kind != out.units[0].kind &&
+           unit.shares.on_cpu > kOthersCompute && unit.shares.sleep < unit.shares.on_cpu;
+  });
+}
+
+// Where the consumer's thread limits: whether what it does is its step or loading, by its sampled
+// stacks. Samples that follow each other are alike: they count half.
+OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random) {
+  const std::optional<double> own = out.OwnWork();
+  if (limit != OutsideLimit::kConsumer || !own) return limit;
+  const double samples = static_cast<double>(out.python->samples_count) / 2;
+  const double step = 1 - *out.InLoader();
+  const double share = (*own * samples + 1) / ((*own + step) * samples + 2);
+  const double drawn = share + std::sqrt(share * (1 - share) / (samples + 3)) * random->Normal();
+  return drawn > 0.5 ? OutsideLimit::kOwnWork : limit;
+}
+
+// What is inferred from less is never certain; what was lost may say something else.
+double MostOfKnowledge(const Outside& out) {
+  return out.knowledge >= OutsideKnowledge::kWakers   ? 1.0
+         : out.knowledge == OutsideKnowledge::kCounts ? kSureByCounts
+         : out.knowledge == OutsideKnowledge::kCauses ? kSureByCauses
+                                                      : kSureByTimes;
+}
+
+}  // namespace
+
+void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<size_t>& all,
+                 double lost_share, Outside* out) {
+  // Resampling keeps the drift of a run; a verdict that half its windows contradict is none.
+  Random random(kOutsideSeed);
+  std::map<OutsideLimit, size_t> wins;
+  std::vector<double> stalls;
+  const size_t block = all.size() >= 12 ? 2 : 1;
+  for (size_t draw = 0; draw < kOutsideDraws; ++draw) {
+    std::vector<size_t> picks = all;
+    if (all.size() >= 3) {
+      picks = BlockResample(all.size(), block, random);
+      for (size_t& pick : picks) pick = all[pick];
+    }
+    const Totals drawn = Sum(*out, slices, picks);
+    const OutsideLimit limit = judge.Decide(drawn).first;
+    ++wins[DrawOwnWork(*out, limit, &random)];
+    stalls.push_back(judge.Stall(drawn));
+  }
+  if (all.size() >= 3) out->stall_interval = IntervalAround(out->stall_ratio, stalls, 0.9);
+  const double most = MostOfKnowledge(*out);
+  const Totals whole = Sum(*out, slices, all);
+  const bool is_contended = out->cores_others && out->core_budget.cores.value_or(0) > 0 &&
+                            out->cores_busy_ratio.value_or(0) > kCoresNotFull;
+  // The unit that limits by all slices stands for those of the draws.
+  const bool of_home = out->units[judge.Decide(whole).second].kind == out->units[0].kind;
+  for (const auto& [each, count] : wins) {
+    const double share = static_cast<double>(count) / static_cast<double>(kOutsideDraws);
+    double likely = most;
+    if (each == OutsideLimit::kInterpreter || each == OutsideLimit::kLock) {
+      likely = std::min(most, kThreadsInTurn);
+    }
+    if (each == OutsideLimit::kPauses) likely = std::min(likely, kMutualWaits);
+    if (each == OutsideLimit::kSleep && OthersCompute(*out)) likely = std::min(likely, kIdleTimer);
+    if (is_contended) {
+      likely = std::min(likely, MostBesideOthers(*out->cores_others, *out->core_budget.cores));
+    }
+    const bool idle = each == OutsideLimit::kLock && of_home && out->python_threads &&
+                      out->python_threads->idle_ratio > kMostlyIdle;
+    if (idle || judge.IsAmbiguous(each, whole)) likely = std::min(likely, kAmbiguous);
+    const bool loading = each != OutsideLimit::kConsumer && each != OutsideLimit::kAlone &&
+                         each != OutsideLimit::kOwnWork;
+    if (loading && out->accelerators && out->accelerators->Contradict()) {
+      likely = std::min(likely, kDeviceDisagrees);
+    }
+    out->findings.push_back({each, likely * (1 - lost_share) * share});
+  }
+  std::stable_sort(out->findings.begin(), out->findings.end(),
+                   [](const auto& a, const auto& b) { return a.probability > b.probability; });
+}
+
+void FindBusyThread(double lost_share, Outside* out) {
+  if (!out->python_threads || out->stall_ratio < kSmallStall) return;
+  if (out->accelerators && out->accelerators->Contradict()) return;
+  const PythonThreads& threads = *out->python_threads;
+  if (threads.busy_thread.empty() || threads.busy_samples_count < kFewestSamples) return;
+  const OutsideFinding& first = out->findings[0];
+  const bool of_threads = first.limit == OutsideLimit::kLock ||
+                          first.limit == OutsideLimit::kInterpreter ||
+                          first.limit == OutsideLimit::kProducers;
+  const double likely = std::min(kSampledThread, MostOfKnowledge(*out) * (1 - lost_share));
+  if (first.probability >= likely || (first.probability >= kSureOfRow && !of_threads)) return;
+  for (size_t u = 1; u < out->units.size(); ++u) {
+    const OutsideUnit& unit = out->units[u];
+    const UnitShares& shares = unit.shares;
+    if (unit.kind != out->units[0].kind || unit.role != UnitRole::kProducer) continue;
+    // A call that waits inside C looks like work in the function that makes it.
+    const double cores = unit.threads_count * (shares.on_cpu + shares.runnable);
+    const double waits = unit.threads_count * (shares.sleep + shares.network + shares.storage);
+    if (cores < kOneThreadComputes || waits > kOneThreadComputes) continue;
+    std::erase_if(out->findings, [](const OutsideFinding& finding) {
+      return finding.limit == OutsideLimit::kProducers;
+    });
+    for (OutsideFinding& other : out->findings) other.probability *= 1 - likely;
+    out->findings.insert(out->findings.begin(), {OutsideLimit::kProducers, likely});
+    out->culprit = u;
+    out->is_busy_thread = true;
+    return;
+  }
+}
+
+}  // namespace headrace::analysis

@@ -1,0 +1,24 @@
+// What limits a program that is seen from outside, and how sure that is: by slices drawn anew
+// (block bootstrap, analysis/statistics), less what was lost, what others use of the cores, and
+// what would look the same.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "analysis/outside/judge.h"
+#include "analysis/outside/slices.h"
+#include "analysis/outside/units.h"
+
+namespace headrace::analysis {
+
+// Fills in `findings` and `stall_interval`. `all`: indexes of the slices that the verdict is about;
+// `lost_share`: of what was recorded, 0 to 1. `judge` has the units of `out`.
+void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<size_t>& all,
+                 double lost_share, Outside* out);
+
+// Threads of one name are judged by their mean. Where that says little, the one of them that is
+// always busy, by its sampled stacks, is what the others wait for: it becomes findings[0], with
+// `culprit` and `is_busy_thread`. Needs what AddFindings fills in.
+void FindBusyThread(double lost_share, Outside* out);
+
+}  // namespace headrace::analysis
