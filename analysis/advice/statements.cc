@@ -75,10 +75,11 @@ void DoubtStep(const PipelineModel& model, Bottleneck* bottleneck) {
   if (computes || step_ns <= 0 || locked_ns < kStepWaits * step_ns) return;
   bottleneck->verdict = Verdict::kUndecided;
   bottleneck->unexplained = true;
-  bottleneck->measure = fmt::format(
+  bottleneck->unseen = fmt::format(
       "the trainer's step waits {:.0f} % of its time for other threads and computes {:.0f} %: what "
-      "it waits for is in no operator; {}",
-      100 * locked_ns / step_ns, 100 * cpu_ns / step_ns, HowToSeeMore(model.run()));
+      "it waits for is in no operator",
+      100 * locked_ns / step_ns, 100 * cpu_ns / step_ns);
+  bottleneck->measure = bottleneck->unseen + "; " + HowToSeeMore(model.run());
 }
 
 // Most of the computing, which is said to limit, was in nothing that is accounted for, while the
@@ -92,9 +93,31 @@ void DoubtAccounts(const PipelineModel& model, Bottleneck* bottleneck) {
   if (bottleneck->unexplained_ratio <= kLossWorthAWord) return;
   bottleneck->verdict = Verdict::kUndecided;
   bottleneck->unexplained = true;
-  bottleneck->measure =
-      fmt::format("the instrumentation saw {:.0f} % of the CPU time, not what the loading does; {}",
-                  100 * seen_s / demands.cpu_s, HowToSeeMore(model.run()));
+  bottleneck->unseen =
+      fmt::format("the instrumentation saw {:.0f} % of the CPU time, not what the loading does",
+                  100 * seen_s / demands.cpu_s);
+  bottleneck->measure = bottleneck->unseen + "; " + HowToSeeMore(model.run());
+}
+
+// Of a program of its own, what its threads show where its instrumentation does not tell: it saw
+// part of what was done, or only the beginning.
+void TurnOutside(const RunView& run, Statements* statements) {
+  const bool has_model = statements->bottleneck.has_value();
+  if (!run.run.pipeline_path.empty() || run.operators.empty()) return;
+  if (has_model && statements->bottleneck->unseen.empty()) return;
+  Outside seen = LookFromOutside(run);
+  // An undecided verdict is no better than another.
+  if (!seen.withheld.empty() || (has_model && !seen.decided)) return;
+  if (has_model) statements->withheld = statements->bottleneck->unseen;
+  statements->outside = std::move(seen);
+  statements->accelerators = statements->outside->accelerators;
+  statements->bottleneck.reset();
+  statements->differential.reset();
+  statements->slow_rank.reset();
+  statements->allocation.reset();
+  statements->earlier.reset();
+  statements->predictor.reset();
+  statements->model.reset();
 }
 
 std::optional<PlannedRate> PlannedOf(const RunView& run, const PipelineModel* model) {
@@ -168,7 +191,10 @@ Statements MakeStatements(const RunView& run) {
     statements.accelerators = statements.outside->accelerators;
   }
   statements.withheld = StoppedTaking(run);
-  if (!statements.withheld.empty()) return statements;
+  if (!statements.withheld.empty()) {
+    TurnOutside(run, &statements);
+    return statements;
+  }
   try {
     statements.model = std::make_unique<PipelineModel>(run);
     statements.predictor = std::make_unique<Predictor>(*statements.model);
@@ -188,6 +214,7 @@ Statements MakeStatements(const RunView& run) {
     if (error.code() != ExitCode::kInconclusive) throw;
     statements.withheld = error.fact();
   }
+  if (!statements.doubts.any()) TurnOutside(run, &statements);
   statements.planned = PlannedOf(run, statements.model.get());
   return statements;
 }

@@ -40,7 +40,8 @@ struct Statements {
   std::optional<EarlierLimit> earlier;       // empty: no such part, or none that tells
   std::optional<PlannedRate> planned;        // of a run that was started with a plan
   std::string withheld;                      // "too short for a verdict (...)"
-  std::optional<Outside> outside;            // of a run without operators
+  // Of a run without operators, or of one whose operators do not tell: then `withheld` says why.
+  std::optional<Outside> outside;
   std::optional<SlowRank> slow_rank;         // of a run with a bottleneck
   std::optional<Accelerators> accelerators;  // of a run with a verdict whose devices told
   Doubts doubts;                             // figures of the accounts that cannot be true

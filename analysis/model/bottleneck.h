@@ -50,6 +50,8 @@ struct Bottleneck {
   std::string measure;            // for kUndecided: what would decide it
   // For kUndecided: what was measured does not explain the rate, so no prediction from it holds.
   bool unexplained = false;
+  // Why the instrumentation misses what limits; empty: it does not.
+  std::string unseen;
   // Why the observed rate is below the smallest bound; empty where it hardly is. "costs vary by up
   // to 95 % and queues hold 1 to 4 elements, which takes 33 % of the rate"
   std::string loss;

@@ -24,15 +24,27 @@ bool OthersCompute(const Outside& out) {
 }
 
 // Where the consumer's thread limits: whether what it does is its step or loading, by its sampled
-// stacks. Samples that follow each other are alike: they count half.
+// stacks. Samples that follow each other are alike: they count half. What may be either is drawn:
+// any part of it may be of one kind.
 OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random) {
-  const std::optional<double> own = out.OwnWork();
-  if (limit != OutsideLimit::kConsumer || !own) return limit;
+  if (limit != OutsideLimit::kConsumer && limit != OutsideLimit::kAlone) return limit;
+  const std::optional<OwnTime> own = out.OwnTimes();
+  if (!own) return limit;
+  // Nothing else was seen to feed the thread: then it says more than the threads' times do.
+  // It is not what the threads' times say that it does.
+  if (own->waits > 0.5) return OutsideLimit::kNone;
   const double samples = static_cast<double>(out.python->samples_count) / 2;
-  const double step = 1 - *out.InLoader();
-  const double share = (*own * samples + 1) / ((*own + step) * samples + 2);
+  double loads = own->loads, step = own->step;
+  if (random->Uniform() < kNamesMislead) {
+    loads += own->step_by_name - own->loads_by_name;
+    step += own->loads_by_name - own->step_by_name;
+  }
+  const double of_unknown = random->Uniform() * own->unknown;
+  loads += of_unknown;
+  step += own->unknown - of_unknown;
+  const double share = (loads * samples + 1) / ((loads + step) * samples + 2);
   const double drawn = share + std::sqrt(share * (1 - share) / (samples + 3)) * random->Normal();
-  return drawn > 0.5 ? OutsideLimit::kOwnWork : limit;
+  return drawn > 0.5 ? OutsideLimit::kOwnWork : OutsideLimit::kConsumer;
 }
 
 // What is inferred from less is never certain; what was lost may say something else.

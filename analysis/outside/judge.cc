@@ -450,6 +450,9 @@ bool OutsideJudge::IsProducer(size_t u, const Totals& totals) const {
   const OutsideUnit& unit = out_->units[u];
   const double lifetime = totals.times[consumer_].total();
   if (unit.distance < 0 || lifetime <= 0) return false;
+  if (unit.kind == out_->units[0].kind && IsOfJava(out_->groups[unit.key_group].thread)) {
+    return false;
+  }
   const bool of_driver = unit.kind == out_->units[0].kind && IsRayDriver();
   if (of_driver && unit.shares.on_cpu + unit.shares.runnable < kRelaysAtMost) return false;
   const double alive = totals.times[unit.key_group].total() / lifetime;

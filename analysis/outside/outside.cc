@@ -353,6 +353,16 @@ void FindUnevenUnits(const RunView& run, const Slices& slices, const std::vector
   }
 }
 
+// Whether workers of PyTorch end and others take their places, as they do in each epoch.
+bool WorkersFollow(const Outside& out) {
+  return std::any_of(out.groups.begin(), out.groups.end(), [&](const ThreadGroup& group) {
+    const ProcessKind& kind = out.kinds[group.kind];
+    const auto processes = static_cast<double>(kind.pids.size());
+    return group.main && kind.name.starts_with("pt_data_worker") &&
+           group.threads_count < kFollowOthers * processes;
+  });
+}
+
 // What would decide it; `lost`: what was lost, where that is too much, else empty.
 std::string MeasureFor(const Outside& out, const std::string& lost,
                        const std::vector<size_t>& stopped) {
@@ -367,6 +377,10 @@ std::string MeasureFor(const Outside& out, const std::string& lost,
   if (out.findings[0].limit == OutsideLimit::kProducers && out.flavour == OutsideFlavour::kTorch) {
     return "both sides wait for each other, as they do for a batch that is due while others are "
            "ready: 'headrace profile -- COMMAND' with its import hook tells";
+  }
+  if (out.OwnTimes() && out.python->unknown_s > 0 && !out.python->has_loader) {
+    return fmt::format("what {} does, loading or training, only its author knows",
+                       out.python->unknown_function);
   }
   if (out.findings[0].limit != OutsideLimit::kAlone) {
     return "record longer, or change one of the two alone and compare";
@@ -417,13 +431,19 @@ MoreProducers RoomForMore(double now, double stall, double each, double free_cor
 }
 
 bool MayUnpickle(const Outside& out) {
-  if (out.flavour != OutsideFlavour::kTorch || out.units.empty() || out.OwnWork()) return false;
+  return out.flavour == OutsideFlavour::kTorch && MayLoad(out) &&
+         std::any_of(out.units.begin(), out.units.end(), [&](const OutsideUnit& unit) {
+           return unit.role == UnitRole::kProducer && unit.kind != out.units[0].kind;
+         });
+}
+
+bool MayLoad(const Outside& out) {
+  if (out.units.empty() || out.OwnWork()) return false;
   const OutsideUnit& consumer = out.units[0];
-  if (consumer.role != UnitRole::kConsumer || consumer.shares.on_cpu < kUnpicklerComputes)
-    return false;
-  return std::any_of(out.units.begin(), out.units.end(), [&](const OutsideUnit& unit) {
-    return unit.role == UnitRole::kProducer && unit.kind != consumer.kind;
-  });
+  if (consumer.role != UnitRole::kConsumer) return false;
+  if (consumer.shares.on_cpu < kUnpicklerComputes) return false;
+  // tf.data makes batches in threads of its own.
+  return out.flavour != OutsideFlavour::kTensorflow;
 }
 
 Outside LookFromOutside(const RunView& run) {
@@ -489,7 +509,7 @@ Outside LookFromOutside(const RunView& run) {
 
   out.steady_s = whole.times[judge.consumer()].total();
   if (out.groups[judge.consumer()].main) {
-    out.python = LookAtPython(run, out.kinds[out.units[0].kind].process_ids);
+    out.python = LookAtPython(run, out.kinds[out.units[0].kind].process_ids, WorkersFollow(out));
     const std::vector<int64_t>& ids = out.kinds[out.units[0].kind].process_ids;
     if (ids.size() == 1) out.python_threads = LookAtPythonThreads(run, ids[0]);
   }

@@ -26,6 +26,10 @@ MoreProducers RoomForMore(double now, double stall, double each, double free_cor
 // is work of its own thread, and from outside looks like its step unless its functions were seen.
 bool MayUnpickle(const Outside& outside);
 
+// Whether the consumer's thread may do more than its step, as nobody saw which functions it is in:
+// gather what others look up, sample, or unpack.
+bool MayLoad(const Outside& outside);
+
 // Never throws; `run` may be any kind of run.
 Outside LookFromOutside(const RunView& run);
 

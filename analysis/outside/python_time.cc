@@ -3,155 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
+#include "analysis/outside/python_frames.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 namespace {
-
-// "__next__" of "torch/utils/data/dataloader.py" in line 725.
-struct Frame {
-  std::string_view text, function, file;
-};
-
-std::vector<Frame> FramesOf(std::string_view folded) {
-  std::vector<Frame> frames;
-  while (!folded.empty()) {
-    const size_t end = std::min(folded.find(';'), folded.size());
-    const std::string_view text = folded.substr(0, end);
-    folded.remove_prefix(std::min(folded.size(), end + 1));
-    const size_t open = text.rfind(" (");
-    if (open == std::string_view::npos || !text.ends_with(')')) continue;  // a thread's name
-    std::string_view file = text.substr(open + 2, text.size() - open - 3);
-    const size_t colon = file.rfind(':');
-    if (colon != std::string_view::npos) file = file.substr(0, colon);
-    frames.push_back({text, text.substr(0, open), file});
-  }
-  return frames;
-}
-
-bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
-// Whether the file is `part`, or in a folder of that name, from some folder on.
-bool IsIn(const Frame& frame, std::string_view part) {
-  for (size_t at = frame.file.find(part); at != std::string_view::npos;
-       at = frame.file.find(part, at + 1)) {
-    if (at == 0 || frame.file[at - 1] == '/') return true;
-  }
-  return false;
-}
-
-template <size_t kCount>
-bool IsInAny(const Frame& frame, const std::string_view (&parts)[kCount]) {
-  return std::any_of(std::begin(parts), std::end(parts),
-                     [&](std::string_view part) { return IsIn(frame, part); });
-}
-
-// Functions of libraries that hand out batches. None of them calls a training step.
-bool IsLoader(const Frame& frame) {
-  constexpr std::string_view kFolders[] = {"torch/utils/data/",
-                                           "torchdata/",
-                                           "tensorflow/python/data/",
-                                           "keras/src/trainers/data_adapters/",
-                                           "ray/data/",
-                                           "webdataset/",
-                                           "litdata/",
-                                           "streaming/base/",
-                                           "accelerate/data_loader.py",
-                                           "fastai/data/load.py",
-                                           "torch_geometric/loader/",
-                                           "torchrl/data/replay_buffers/",
-                                           "monai/data/dataloader.py",
-                                           "ultralytics/data/",
-                                           "grain/_src/",
-                                           "spdl/pipeline/",
-                                           "petastorm/",
-                                           "h5py/_hl/dataset.py"};
-  if (IsInAny(frame, kFolders)) return true;
-  // Of Hugging Face's only what iterates: map() and its like run before the training.
-  constexpr std::string_view kDatasets[] = {"datasets/arrow_dataset.py",
-                                            "datasets/iterable_dataset.py"};
-  return IsInAny(frame, kDatasets) &&
-         (frame.function.ends_with("__iter__") || frame.function.ends_with("__next__"));
-}
-
-// Functions of the standard library that hand over what another thread or process made.
-bool HandsOver(const Frame& frame) {
-  constexpr std::string_view kQueues[] = {"multiprocessing/queues.py", "queue.py"};
-  if (IsInAny(frame, kQueues)) return frame.function.ends_with("get");
-  if (IsIn(frame, "multiprocessing/pool.py")) {
-    return frame.function.ends_with("next") || frame.function.ends_with(".get");
-  }
-  return IsIn(frame, "concurrent/futures/_base.py") &&
-         (Contains(frame.function, "result") || Contains(frame.function, "wait"));
-}
-
-// Whether the innermost of the frames waits, whoever called it.
-bool Waits(const std::vector<Frame>& frames) {
-  constexpr std::string_view kFiles[] = {"selectors.py",
-                                         "threading.py",
-                                         "socket.py",
-                                         "ssl.py",
-                                         "multiprocessing/synchronize.py",
-                                         "subprocess.py",
-                                         "queue.py",
-                                         "ray/_private/worker.py"};
-  const Frame& last = frames.back();
-  if (IsInAny(last, kFiles)) return true;
-  if (IsIn(last, "multiprocessing/connection.py")) {
-    // What a batch's own parts are asked for is of unpacking it.
-    return std::none_of(frames.begin(), frames.end(),
-                        [](const Frame& frame) { return Contains(frame.function, "rebuild_"); });
-  }
-  // tf.data makes batches in threads of its own.
-  return Contains(last.function, "iterator_get_next");
-}
-
-// Whether that is no part of a loop's steady course, or may be a wait for a device.
-bool IsAside(const std::vector<Frame>& frames) {
-  constexpr std::string_view kWorkers[] = {
-      "multiprocessing/process.py", "multiprocessing/popen_fork.py",
-      "multiprocessing/popen_spawn_posix.py", "multiprocessing/popen_forkserver.py"};
-  return std::any_of(frames.begin(), frames.end(), [&](const Frame& frame) {
-    if (frame.function == "_find_and_load" || frame.function == "_handle_fromlist") return true;
-    if (IsIn(frame, "datasets/arrow_dataset.py") &&
-        (frame.function.ends_with(".map") || frame.function.ends_with(".filter"))) {
-      return true;
-    }
-    // A copy to a device waits for what that computes.
-    return IsInAny(frame, kWorkers) || Contains(frame.function, "send_to_device");
-  });
-}
-
-// What the frames from `first` on do, as the import hook names operators.
-const char* OperatorOf(const std::vector<Frame>& frames, size_t first) {
-  const auto any = [&](auto matches) {
-    return std::any_of(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end(), matches);
-  };
-  const auto in_file = [&](std::string_view file) {
-    return any([&](const Frame& frame) { return Contains(frame.file, file); });
-  };
-  const auto in_function = [&](std::string_view name) {
-    return any([&](const Frame& frame) { return Contains(frame.function, name); });
-  };
-  if (in_function("_next_index") || in_file("torch/utils/data/sampler.py")) return "sampler";
-  if (in_function("collate") || in_file("_utils/collate.py")) return "collate";
-  if (in_file("_utils/fetch.py")) return "getitem";
-  if (in_file("_utils/pin_memory.py")) return "pin_memory";
-  if (in_file("multiprocessing/reduction") || in_file("multiprocessing/queues.py")) {
-    return "unpickle";
-  }
-  return "next";
-}
-
-// Whether the innermost of the frames waits for something to do.
-bool IsIdle(const std::vector<Frame>& frames) {
-  const Frame& last = frames.back();
-  const bool of_pool = IsIn(last, "concurrent/futures/thread.py") && last.function == "_worker";
-  return of_pool || Waits(frames);
-}
 
 // Of the threads of one name.
 struct NamedThreads {
@@ -170,11 +29,202 @@ std::string OwnName(const std::string& thread) {
 }
 
 template <class Map>
-const std::string& LargestKey(const Map& map) {
+const typename Map::key_type& LargestKey(const Map& map) {
   return std::max_element(map.begin(), map.end(),
                           [](const auto& a, const auto& b) { return a.second < b.second; })
       ->first;
 }
+
+// A stack of the main thread, as often as it was seen.
+struct Sample {
+  std::vector<PythonFrame> frames;
+  double seconds = 0;
+  int64_t samples_count = 0;
+};
+using Samples = std::vector<Sample>;
+
+// Time by a key, and the key of most of it.
+template <class Key>
+class Shares {
+ public:
+  void Add(const Key& key, double seconds) {
+    seconds_[key] += seconds;
+    all_s_ += seconds;
+  }
+  bool empty() const { return seconds_.empty(); }
+  double all_s() const { return all_s_; }
+  const Key& Most() const { return LargestKey(seconds_); }
+  double MostRatio() const { return all_s_ > 0 ? seconds_.at(Most()) / all_s_ : 0; }
+
+ private:
+  std::map<Key, double> seconds_;
+  double all_s_ = 0;
+};
+
+// A function, by its name and its file; both empty: none.
+using Function = std::pair<std::string_view, std::string_view>;
+
+Function FunctionAt(const Sample& sample, size_t depth) {
+  if (depth >= sample.frames.size()) return {};
+  return {sample.frames[depth].function, sample.frames[depth].file};
+}
+
+template <class Keep>
+void KeepOnly(Samples* samples, Keep keep) {
+  std::erase_if(*samples, [&](const Sample& sample) { return !keep(sample); });
+}
+
+bool IsRecognised(const PythonFrame& frame) {
+  return IsLoader(frame) || HandsOver(frame) || IsStep(frame);
+}
+
+// Leaves of the samples of a function of the program (at `depth` in each) those of its loops, as
+// far as it was seen in them; else those of the last line that it reached: what comes before a loop
+// has been left behind. Returns whether there are loops.
+bool KeepLoops(size_t depth, Samples* samples) {
+  int64_t in_loops = 0;
+  std::map<int64_t, int64_t> lines;
+  for (const Sample& sample : *samples) {
+    const PythonFrame& frame = sample.frames[depth];
+    if (frame.loop > 0) in_loops += sample.samples_count;
+    lines[frame.line] += sample.samples_count;
+  }
+  if (in_loops >= kFewestSamples) {
+    KeepOnly(samples, [&](const Sample& sample) { return sample.frames[depth].loop > 0; });
+    return true;
+  }
+  int64_t last = LargestKey(lines);
+  for (const auto& [line, count] : lines) {
+    if (count >= kFewestSamples) last = std::max(last, line);
+  }
+  KeepOnly(samples, [&](const Sample& sample) { return sample.frames[depth].line == last; });
+  return false;
+}
+
+// Whether a loop only repeats what `next` does, which trains in a loop of its own, as that over
+// epochs does: nothing that is `recognised` is called beside it.
+bool IsInnerLoop(const Samples& samples, size_t depth, const Function& next,
+                 const Shares<Function>& recognised) {
+  if (!recognised.empty()) return recognised.MostRatio() >= 1 && recognised.Most() == next;
+  double all_s = 0, in_loops_s = 0;
+  for (const Sample& sample : samples) {
+    if (FunctionAt(sample, depth + 1) != next) continue;
+    all_s += sample.seconds;
+    if (sample.frames[depth + 1].loop > 0) in_loops_s += sample.seconds;
+  }
+  return in_loops_s >= kMostOfALoop * all_s && WhatNameSays(next.first) != NameSays::kLoads;
+}
+
+// Follows the program from its first function to the loop that trains: to where calls of the step
+// and of the loading part, or where no function has most of the time. Leaves the samples in it.
+// Returns the depth of its function in each of them.
+size_t FindLoop(Samples* samples) {
+  Shares<Function> roots;
+  for (const Sample& sample : *samples) roots.Add(FunctionAt(sample, 0), sample.seconds);
+  if (roots.empty()) return 0;
+  const Function root = roots.Most();
+  KeepOnly(samples, [&](const Sample& sample) { return FunctionAt(sample, 0) == root; });
+  for (size_t depth = 0;; ++depth) {
+    const bool is_own = std::any_of(samples->begin(), samples->end(), [&](const Sample& sample) {
+      return sample.frames[depth].is_own;
+    });
+    const bool has_loops = is_own && KeepLoops(depth, samples);
+    Shares<Function> calls, recognised;  // of which functions; of those that lead to known ones
+    bool asks = false;
+    for (const Sample& sample : *samples) {
+      const Function call = FunctionAt(sample, depth + 1);
+      calls.Add(call, sample.seconds);
+      const auto begin = sample.frames.begin() + static_cast<std::ptrdiff_t>(depth) + 1;
+      if (!call.first.empty() && std::any_of(begin, sample.frames.end(), IsRecognised)) {
+        recognised.Add(call, sample.seconds);
+      }
+      asks |= sample.frames[depth].Asks() && !call.first.empty();
+    }
+    Function next = calls.Most();
+    if (calls.MostRatio() < kMostOfALoop) {
+      // In a library's function set-up may be as long as the loop that it leads to.
+      if (has_loops || recognised.MostRatio() < kMostOfALoop) return depth;
+      next = recognised.Most();
+    }
+    if (next.first.empty() || (has_loops && asks)) return depth;
+    if (has_loops && !IsInnerLoop(*samples, depth, next, recognised)) return depth;
+    const auto leads = std::find_if(samples->begin(), samples->end(), [&](const Sample& sample) {
+      return FunctionAt(sample, depth + 1) == next;
+    });
+    if (IsRecognised(leads->frames[depth + 1])) return depth;
+    KeepOnly(samples, [&](const Sample& sample) { return FunctionAt(sample, depth + 1) == next; });
+  }
+}
+
+// What a stack of the loop is at.
+struct Reading {
+  enum class Kind : uint8_t { kWaits, kLoads, kSteps, kUnknown };
+  Kind kind = Kind::kUnknown;
+  const PythonFrame* function = nullptr;  // that does it: of the program, where it calls a library
+  const char* operator_name = "";         // of a loader: what it does
+  bool of_loader = false;
+  bool by_name = false;  // only the function's name says so
+};
+
+Reading ReadLoader(const std::vector<PythonFrame>& frames, size_t first) {
+  size_t last = first;  // the innermost function of the loader
+  for (size_t f = first; f < frames.size(); ++f) {
+    if (IsLoader(frames[f]) || HandsOver(frames[f])) last = f;
+  }
+  Reading reading{Reading::Kind::kLoads, &frames[std::min(last + 1, frames.size() - 1)],
+                  OperatorOf(frames, first), true};
+  if (Waits(frames) && !StartsProcess(frames)) reading.kind = Reading::Kind::kWaits;
+  return reading;
+}
+
+// `depth`: of the loop's function. What is recognised first, from the loop on, decides: a loader
+// may call a network, and a step may read a file.
+Reading Read(const std::vector<PythonFrame>& frames, size_t depth) {
+  const auto loop = frames.begin() + static_cast<std::ptrdiff_t>(depth);
+  const bool calls = depth + 1 < frames.size();
+  const PythonFrame* own = &frames[depth];
+  if (calls && (frames[depth + 1].is_own || !own->is_own)) own = &frames[depth + 1];
+  const auto first = std::find_if(loop, frames.end(), IsRecognised);
+  const bool is_loader = first != frames.end() && !IsStep(*first);
+  if (is_loader) return ReadLoader(frames, static_cast<size_t>(first - frames.begin()));
+  // A `for` over a generator of the program. What a library hands out may be a network's layers.
+  const bool asked = loop->Asks() && (!calls || frames[depth + 1].is_own);
+  Reading reading{Reading::Kind::kUnknown, own};
+  if (first != frames.end() && !asked) {
+    reading.kind = Reading::Kind::kSteps;
+  } else if (Waits(frames)) {
+    reading.kind = Reading::Kind::kWaits;
+  } else if (asked) {
+    reading.kind = Reading::Kind::kLoads;
+  } else if (std::any_of(loop, frames.end(), IsDataLibrary)) {
+    reading.kind = Reading::Kind::kLoads;
+  } else {
+    for (auto frame = loop + 1; calls && frame != frames.end() && !reading.by_name; ++frame) {
+      const NameSays says = frame->is_own ? WhatNameSays(frame->function) : NameSays::kNothing;
+      reading.by_name = says != NameSays::kNothing;
+      if (says == NameSays::kLoads) reading.kind = Reading::Kind::kLoads;
+      if (says == NameSays::kSteps) reading.kind = Reading::Kind::kSteps;
+    }
+  }
+  return reading;
+}
+
+// Of what is of one kind, the operator that most of it is, and the function that most of that is.
+class LargestParts {
+ public:
+  void Add(const std::string& operator_name, const std::string& function, double seconds) {
+    operators_.Add(operator_name, seconds);
+    functions_[operator_name].Add(function, seconds);
+  }
+  std::pair<std::string, std::string> Most() const {
+    if (operators_.empty()) return {};
+    return {operators_.Most(), functions_.at(operators_.Most()).Most()};
+  }
+
+ private:
+  Shares<std::string> operators_;
+  std::map<std::string, Shares<std::string>> functions_;
+};
 
 }  // namespace
 
@@ -188,7 +238,7 @@ std::optional<PythonThreads> LookAtPythonThreads(const RunView& run, int64_t pro
       main_s += seconds;
       continue;
     }
-    const std::vector<Frame> frames = FramesOf(stack.folded);
+    const std::vector<PythonFrame> frames = FramesOf(stack.folded);
     if (frames.empty()) continue;
     NamedThreads& named = threads[OwnName(stack.thread)];
     named.seconds += seconds;
@@ -196,7 +246,7 @@ std::optional<PythonThreads> LookAtPythonThreads(const RunView& run, int64_t pro
     if (IsIdle(frames)) {
       named.idle_s += seconds;
     } else {
-      named.functions[std::string(frames.back().text)] += seconds;
+      named.functions[frames.back().Name()] += seconds;
     }
   }
   if (threads.empty()) return std::nullopt;
@@ -224,53 +274,57 @@ std::optional<PythonThreads> LookAtPythonThreads(const RunView& run, int64_t pro
   return found;
 }
 
-std::optional<PythonTime> LookAtPython(const RunView& run,
-                                       const std::vector<int64_t>& process_ids) {
+std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int64_t>& process_ids,
+                                       bool workers_follow) {
+  Samples samples;
   PythonTime time;
-  bool has_loader = false;
-  struct Part {
-    double seconds = 0;
-    std::map<std::string, double> functions;
-  };
-  std::map<std::string, Part> parts;  // by operator
   for (const StackRow& stack : run.stacks) {
     if (stack.kind != "python" || stack.thread != "MainThread" || !stack.process_id) continue;
     if (std::find(process_ids.begin(), process_ids.end(), *stack.process_id) == process_ids.end()) {
       continue;
     }
-    const std::vector<Frame> frames = FramesOf(stack.folded);
-    if (frames.empty() || IsAside(frames)) continue;
-    const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
-    time.samples_count += stack.samples_count;
-    time.seconds += seconds;
-    const auto first = std::find_if(frames.begin(), frames.end(), [](const Frame& frame) {
-      return IsLoader(frame) || HandsOver(frame);
-    });
-    if (first == frames.end()) continue;
-    has_loader = true;
-    if (Waits(frames)) {
-      time.waits_s += seconds;
-      continue;
-    }
-    time.loads_s += seconds;
-    const size_t begin = static_cast<size_t>(first - frames.begin());
-    size_t last = begin;  // the innermost function of the loader
-    for (size_t f = begin; f < frames.size(); ++f) {
-      if (IsLoader(frames[f]) || HandsOver(frames[f])) last = f;
-    }
-    Part& part = parts[OperatorOf(frames, begin)];
-    part.seconds += seconds;
-    const Frame& function = frames[std::min(last + 1, frames.size() - 1)];
-    part.functions[std::string(function.text)] += seconds;
+    Sample sample{FramesOf(stack.folded), static_cast<double>(stack.time_ns) * 1e-9,
+                  stack.samples_count};
+    if (sample.frames.empty()) continue;
+    time.sampled_s += sample.seconds;
+    if (IsAside(sample.frames) || (!workers_follow && StartsProcess(sample.frames))) continue;
+    samples.push_back(std::move(sample));
   }
-  if (!has_loader) return std::nullopt;
-  double most = 0;
-  for (const auto& [name, part] : parts) {
-    if (part.seconds <= most) continue;
-    most = part.seconds;
-    time.operator_name = name;
-    time.function = LargestKey(part.functions);
+  const size_t depth = FindLoop(&samples);
+  bool is_told = false;  // whether the samples tell anything
+  LargestParts loads, steps, unknown;
+  for (const Sample& sample : samples) {
+    time.samples_count += sample.samples_count;
+    time.seconds += sample.seconds;
+    const Reading reading = Read(sample.frames, depth);
+    is_told |= reading.kind != Reading::Kind::kUnknown || sample.frames[depth].is_own;
+    time.has_loader |= reading.of_loader;
+    const std::string function = reading.function->Name();
+    const double by_name_s = reading.by_name ? sample.seconds : 0;
+    switch (reading.kind) {
+      case Reading::Kind::kWaits:
+        time.waits_s += sample.seconds;
+        break;
+      case Reading::Kind::kLoads:
+        time.loads_s += sample.seconds;
+        time.loads_by_name_s += by_name_s;
+        loads.Add(reading.operator_name, function, sample.seconds);
+        break;
+      case Reading::Kind::kSteps:
+        time.step_s += sample.seconds;
+        time.step_by_name_s += by_name_s;
+        steps.Add("", function, sample.seconds);
+        break;
+      case Reading::Kind::kUnknown:
+        time.unknown_s += sample.seconds;
+        unknown.Add("", function, sample.seconds);
+        break;
+    }
   }
+  if (!is_told) return std::nullopt;
+  std::tie(time.operator_name, time.function) = loads.Most();
+  time.step_function = steps.Most().second;
+  time.unknown_function = unknown.Most().second;
   return time;
 }
 

@@ -11,16 +11,25 @@
 namespace headrace::analysis {
 
 struct PythonTime {
-  // Of the main threads, without what is no part of a steady loop: imports, making a dataset, the
-  // start and the end of workers.
+  double sampled_s = 0;  // all that was seen of the main threads
+  // Of that, in the loop that trains (where the program's own files were found, its
+  // loops are known) or else without what is no part of one: imports, making a dataset, the start
+  // and the end of workers.
   int64_t samples_count = 0;
-  double seconds = 0;  // that they stand for
-  double waits_s = 0;  // inside a loader's functions, at one that waits
-  double loads_s = 0;  // inside a loader's functions, at any other
-  // Of most of `loads_s`: what it does ("sampler", "unpickle", "getitem", ... as the import hook
-  // names operators), and the program's own function there ("ByWeight.__iter__ (train.py:31)", else
-  // the loader's).
+  double seconds = 0;    // that they stand for; the sum of the next four
+  double waits_s = 0;    // for a loader, a queue or a generator of the program
+  double loads_s = 0;    // in a loader, a generator that the loop goes over, or a library for data
+  double step_s = 0;     // in a library that trains
+  double unknown_s = 0;  // in what may be either: functions of the program
+  // Of `loads_s` and `step_s` what only the name of a function says ("load_batch", "train_step").
+  double loads_by_name_s = 0, step_by_name_s = 0;
+  // A library's loader was seen: then what is unknown is, by all means, done with its batches.
+  bool has_loader = false;
+  // Of most of `loads_s`: what a loader does ("sampler", "unpickle", "getitem", ... as the import
+  // hook names operators; empty: no loader) and the program's own function there
+  // ("ByWeight.__iter__ (train.py:31)", else the loader's).
   std::string operator_name, function;
+  std::string step_function, unknown_function;  // of most of `step_s`, of `unknown_s`
 };
 
 // What the other threads of a process of Python did, by sampled stacks. Before
@@ -37,7 +46,10 @@ struct PythonThreads {
 std::optional<PythonThreads> LookAtPythonThreads(const RunView& run, int64_t process_id);
 
 // Of the threads "MainThread" in these processes, as py-spy names them; nothing where no function
-// of a loader was seen in them: then the samples cannot tell loading from the step.
-std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int64_t>& process_ids);
+// of the program, of a loader or of a library that trains was seen in them: then the samples cannot
+// tell loading from the step. `workers_follow`: workers end and others take their places, so that
+// starting them is part of the loading, not of what comes before it.
+std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int64_t>& process_ids,
+                                       bool workers_follow);
 
 }  // namespace headrace::analysis

@@ -30,6 +30,19 @@ bool EndedByThreads(WaitCause cause) {
          cause == WaitCause::kNetwork || cause == WaitCause::kOther;
 }
 
+bool IsOfJava(std::string_view thread) {
+  // Those of HotSpot that show in a thread dump without any of the program's.
+  constexpr std::string_view kNames[] = {
+      "VM Thread",       "VM Periodic Tas", "GC Thread",       "G1 ",
+      "C1 CompilerThre", "C2 CompilerThre", "Sweeper thread",  "Signal Dispatch",
+      "Service Thread",  "Monitor Deflati", "Reference Handl", "Finalizer",
+      "Common-Cleaner",  "Notification Th"};
+  for (const std::string_view name : kNames) {
+    if (thread.starts_with(name)) return true;
+  }
+  return false;
+}
+
 std::string WithoutMain(const std::string& thread) {
   return IsMainThread(thread) ? thread.substr(0, thread.size() - std::string(kMainSuffix).size())
                               : thread;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace headrace::analysis {
@@ -30,6 +31,9 @@ inline size_t Index(WaitCause cause) { return static_cast<size_t>(cause); }
 
 // Waits that another thread ends; the others end by themselves or by a device.
 bool EndedByThreads(WaitCause cause);
+
+// A thread that a Java virtual machine has for itself, by the first 15 characters of its name.
+bool IsOfJava(std::string_view thread);
 
 // Ending of the name that probes give to a group of threads if they are the first threads of their
 // processes.

@@ -18,20 +18,34 @@ const char* OutsideLimitName(OutsideLimit limit) {
   return kNames[static_cast<int>(limit)];
 }
 
-std::optional<double> Outside::OfSteady(double seconds) const {
-  if (!python || steady_s <= 0 || python->seconds < kStacksSee * steady_s) return std::nullopt;
+std::optional<OwnTime> Outside::OwnTimes() const {
+  if (!python || steady_s <= 0 || python->sampled_s < kStacksSee * steady_s ||
+      python->samples_count < kFewestSamples) {
+    return std::nullopt;
+  }
   // Stacks are of the whole run, of which the steady part has what a loader does.
-  const double all_s =
-      std::max(std::min(steady_s, python->seconds), python->loads_s + python->waits_s);
-  return seconds / all_s;
+  const double in_loader_s = python->loads_s + python->waits_s;
+  const double all_s = std::max({std::min(steady_s, python->seconds), in_loader_s, 1e-9});
+  const double rest = 1 - in_loader_s / all_s;
+  const double beside_s = std::max(python->step_s + python->unknown_s, 1e-9);
+  OwnTime time;
+  time.loads = python->loads_s / all_s;
+  time.waits = python->waits_s / all_s;
+  time.loads_by_name = python->loads_by_name_s / all_s;
+  time.unknown = python->has_loader ? 0 : rest * python->unknown_s / beside_s;
+  time.step = rest - time.unknown;
+  time.step_by_name = python->has_loader ? 0 : rest * python->step_by_name_s / beside_s;
+  return time;
 }
 
 std::optional<double> Outside::OwnWork() const {
-  return python ? OfSteady(python->loads_s) : std::nullopt;
+  const std::optional<OwnTime> time = OwnTimes();
+  return time ? std::optional(time->loads) : std::nullopt;
 }
 
 std::optional<double> Outside::InLoader() const {
-  return python ? OfSteady(python->loads_s + python->waits_s) : std::nullopt;
+  const std::optional<OwnTime> time = OwnTimes();
+  return time ? std::optional(time->loads + time->waits) : std::nullopt;
 }
 
 }  // namespace headrace::analysis

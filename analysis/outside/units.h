@@ -71,6 +71,16 @@ const char* OutsideLimitName(OutsideLimit limit);  // "producers", "cores", "sto
 // The word for a kind of pipeline that is recognised by the names of its threads.
 enum class OutsideFlavour : uint8_t { kPlain, kTorch, kTensorflow };
 
+// Where the time of the consumer's thread goes, by its sampled stacks, as shares of its steady
+// time.
+struct OwnTime {
+  double loads = 0;    // makes or unpacks batches
+  double waits = 0;    // for those that make them
+  double step = 0;     // trains; with a loader of a library: whatever is not in it
+  double unknown = 0;  // either: functions of the program
+  double loads_by_name = 0, step_by_name = 0;  // of `loads`, of `step`: PythonTime
+};
+
 struct OutsideFinding {
   OutsideLimit limit = OutsideLimit::kNone;
   double probability = 0;
@@ -105,13 +115,11 @@ struct Outside : SeenThreads {
   std::vector<std::string> unknown;  // what cannot be said, a sentence each
   std::string measure;               // undecided: what would decide it
 
-  // Shares of the consumer's steady time in which its thread makes or unpacks batches itself, and
-  // in which it is inside a loader at all. None where its functions were not seen, or too seldom.
+  // None where its functions were not seen, or too seldom.
+  std::optional<OwnTime> OwnTimes() const;
+  // Of these the share that makes or unpacks batches, and the one that is inside a loader at all.
   std::optional<double> OwnWork() const;
   std::optional<double> InLoader() const;
-
- private:
-  std::optional<double> OfSteady(double seconds) const;
 };
 
 }  // namespace headrace::analysis

@@ -12,17 +12,31 @@ namespace {
 
 constexpr std::string_view kMain = " (main)";
 
+// A wait with a time limit that nobody ends counts as sleep.
+bool MayBeForThreads(const std::string& cause) { return cause == "lock" || cause == "sleep"; }
+
+// A wait for a socket with a time limit is one in poll().
+std::string CauseOf(const RunView& run, const MeasurementRow& row) {
+  if (row.cause != "poll") return row.cause;
+  const auto receives = run.receiving_ns.find(*row.process_id);
+  const bool all_the_time =
+      receives != run.receiving_ns.end() &&
+      static_cast<double>(receives->second) > kReceives * static_cast<double>(run.run.duration_ns);
+  return all_the_time ? "network" : row.cause;
+}
+
 }  // namespace
 
 std::string CauseInOwnThreads(const RunView& run, const OperatorRow& op) {
-  std::map<int64_t, int64_t> processes;  // in which it waits at locks: id, pid
-  double locked_ns = 0;
+  std::map<int64_t, int64_t> processes;  // in which it waits for threads: id, pid
+  double locked_ns = 0, slept_ns = 0;
   for (const MeasurementRow& row : run.measurements) {
-    if (row.metric != "off_cpu_ns" || row.cause != "lock" || !row.value || !row.process_id)
-      continue;
+    if (row.metric != "off_cpu_ns" || !row.value || !row.process_id) continue;
+    if (!MayBeForThreads(row.cause)) continue;
     if (row.operator_name != op.name || row.stage != op.stage) continue;
     processes.emplace(*row.process_id, row.pid);
     locked_ns += *row.value;
+    if (row.cause == "sleep") slept_ns += *row.value;
   }
   if (locked_ns <= 0) return "";
   std::set<std::string> wakers;  // threads of those processes that end waits at locks
@@ -37,7 +51,9 @@ std::string CauseInOwnThreads(const RunView& run, const OperatorRow& op) {
   for (const MeasurementRow& row : run.measurements) {
     if (!row.value || !row.process_id || !processes.contains(*row.process_id)) continue;
     if (!row.operator_name.empty() || !wakers.contains(row.thread)) continue;
-    if (row.metric == "off_cpu_ns") times_ns[row.cause] += *row.value;
+    // Beside one whose work takes longer than a wait's time limit, others are idle, not at a lock.
+    const bool is_idle = row.cause == "lock" && slept_ns > locked_ns / 2;
+    if (row.metric == "off_cpu_ns" && !is_idle) times_ns[CauseOf(run, row)] += *row.value;
     if (row.metric == "on_cpu_ns") times_ns["cpu"] += *row.value;
   }
   if (times_ns.empty()) return "";

@@ -282,8 +282,9 @@ void ReadMeasurements(RunDatabase& database, int64_t id, RunView* view) {
   });
 }
 
-// Slices are as long as the longest stored interval at least, so that each holds whole ones, and a
-// long recording has some hundreds of them.
+// What threads did in an operator and outside all of them is one. Slices are as long as the longest
+// stored interval at least, so that each holds whole ones, and a long recording has some hundreds
+// of them.
 void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
   constexpr const char* kMetrics =
       "('on_cpu_ns', 'runnable_ns', 'off_cpu_ns', 'wakeups_count', 'wakeup_wait_ns', "
@@ -300,7 +301,7 @@ void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
   database.Each(
       fmt::format("SELECT start_ns / {} AS slice, metric, process_id, thread, subject, "
                   "cause, SUM(value) AS value FROM measurement_interval WHERE run_id = "
-                  "?1 AND process_id IS NOT NULL AND operator IS NULL AND metric IN {} "
+                  "?1 AND process_id IS NOT NULL AND metric IN {} "
                   "GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1",
                   slice_ns, kMetrics),
       id, [&](const ViewRow& row) {
@@ -310,7 +311,7 @@ void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
       });
   database.Each(
       "SELECT DISTINCT metric, start_ns, start_ns + duration_ns AS end_ns FROM "
-      "measurement_interval WHERE run_id = ?1 AND process_id IS NOT NULL AND operator IS NULL "
+      "measurement_interval WHERE run_id = ?1 AND process_id IS NOT NULL "
       "AND metric IN ('on_cpu_ns', 'thread_on_cpu_ns', 'sampled_on_cpu_ns') ORDER BY 1, 2, 3",
       id, [view, last = std::string(), seen_to = int64_t{0}](const ViewRow& row) mutable {
         const std::string metric = row.Text("metric");
@@ -442,7 +443,8 @@ RunView LoadRun(const std::string& path, const std::string& run, const RunTimes&
     LowerToGroups(&view);
     ReadDeviceBytes(database, id, &view.device_bytes, &view.fetched_bytes);
     if (view.Has("gpu_use_ratio")) ReadAcceleratorUse(database, id, &view);
-    if (view.operators.empty()) {
+    // A program of its own may do most of its work in no operator.
+    if (view.operators.empty() || view.run.pipeline_path.empty()) {
       ReadCourse(database, id, &view);
       ReadReceivers(database, id, &view);
     }

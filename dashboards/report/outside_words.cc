@@ -130,15 +130,16 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
     case OutsideLimit::kSleep:
       return "a timer";
     case OutsideLimit::kConsumer:
-      return analysis::MayUnpickle(seen)
-                 ? ConsumerWord(seen) + "'s thread: its step, or sampling or unpickling in it"
-                 : ConsumerWord(seen);
+      if (analysis::MayUnpickle(seen)) {
+        return ConsumerWord(seen) + "'s thread: its step, or sampling or unpickling in it";
+      }
+      return ConsumerWord(seen) +
+             (analysis::MayLoad(seen) ? "'s thread: its step, or loading in it" : "");
     case OutsideLimit::kPauses:
       return "pauses of " +
              (seen.culprit == 0 ? std::string("those who feed it") : UnitWord(seen, seen.culprit));
     case OutsideLimit::kOwnWork:
-      return fmt::format("{}'s own thread, operator {}", ConsumerWord(seen),
-                         seen.python->operator_name);
+      return OwnWorkWord(seen, ConsumerWord(seen));
     case OutsideLimit::kAlone:
       return "one thread that loads and computes in turn";
     case OutsideLimit::kNone:
@@ -273,12 +274,17 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
             "a cheaper step of {}; its waits come in bursts, which a longer queue may remove",
             ConsumerWord(seen));
       }
+      if (!HasProducers(seen) && seen.OwnTimes()) return AdviceForStep(seen);
       std::string text = "nothing in the loading: it keeps up";
       if (analysis::MayUnpickle(seen)) {
         text =
             "first tell a step from samplers and unpickling in that thread: pip install py-spy, "
             "or start the program by 'headrace profile --'. If it is the step, nothing in the "
             "loading helps";
+      } else if (analysis::MayLoad(seen)) {
+        text =
+            "what feeds it keeps up. Look what this thread computes: its step, or part of the "
+            "loading";
       }
       if (unit.role == analysis::UnitRole::kConsumer && seen.units.size() > 1) {
         for (const OutsideUnit& other : seen.units) {
@@ -389,21 +395,23 @@ std::string Capital(std::string text) {
 
 void AddOutsideStall(const Outside& seen, FirstPage* page) {
   const std::string who = Capital(ConsumerWord(seen));
-  if (!HasProducers(seen)) {
+  const bool is_alone = !HasProducers(seen);
+  const bool is_told = seen.decided && seen.OwnTimes();
+  if (is_told && (is_alone || seen.findings[0].limit == OutsideLimit::kOwnWork)) {
+    AddOwnWork(seen, who, page);
+    return;
+  }
+  if (is_alone) {
     page->badge = "ONE THREAD";
     page->verdict = who + " loads and computes in turn in one thread: nothing feeds it.";
     return;
   }
-  if (seen.decided && seen.findings[0].limit == OutsideLimit::kOwnWork) {
-    AddOwnWork(seen, who, page);
-    return;
-  }
-  if (seen.findings[0].limit == OutsideLimit::kConsumer && analysis::MayUnpickle(seen)) {
+  if (seen.findings[0].limit == OutsideLimit::kConsumer && analysis::MayLoad(seen)) {
     page->badge = "ONE THREAD BUSY";
     page->verdict = fmt::format(
-        "{}'s main thread hardly waits ({} of the time): it trains, or "
-        "samples and unpacks batches.",
-        who, Share(seen.stall_ratio));
+        "{}'s main thread hardly waits ({} of the time): it trains, or {}.", who,
+        Share(seen.stall_ratio),
+        analysis::MayUnpickle(seen) ? "samples and unpacks batches" : "does part of the loading");
     return;
   }
   page->badge = StallGrade(seen.stall_ratio);
@@ -457,18 +465,19 @@ std::string LimitLine(const Outside& seen) {
   if (const std::string waits = WaitsAlone(seen); !waits.empty()) {
     return fmt::format("{} ({}): {}", LimitWord(seen, OutsideLimit::kAlone), unit.name, waits);
   }
-  if (first.limit == OutsideLimit::kAlone || seen.units.size() == 1) {
-    const auto own = seen.OwnWork();
-    return fmt::format(
-        "{} ({}){}", LimitWord(seen, first.limit), unit.name,
-        own ? fmt::format(": at least {} of its time in loading{}", Share(*own), OwnFunction(seen))
-            : "");
+  if (!seen.decided && (first.limit == OutsideLimit::kAlone || !HasProducers(seen))) {
+    const std::string in_turn = InTurn(seen);
+    return fmt::format("{} ({}){}", LimitWord(seen, OutsideLimit::kAlone), unit.name,
+                       in_turn.empty() ? "" : ": " + in_turn);
   }
   if (seen.decided) {
     if (seen.is_busy_thread) {
       return fmt::format("{}: pid {}", named(first), seen.kinds[unit.kind].pids[0]);
     }
     if (unit.uneven) return fmt::format("{}: pid {}", named(first), unit.uneven->pid);
+    if (first.limit == OutsideLimit::kConsumer && !analysis::MayLoad(seen)) {
+      return fmt::format("{}: {}{}", named(first), unit.name, StepFunction(seen));
+    }
     const bool said = LimitWord(seen, first.limit) == unit.name;
     return fmt::format("{}: {}pid {}", named(first), said ? "" : unit.name + ", ",
                        Pids(seen, unit));
@@ -524,7 +533,8 @@ std::string WhyLine(const Outside& seen) {
 }  // namespace
 
 std::string ConsumerWord(const Outside& seen) {
-  return seen.flavour == OutsideFlavour::kPlain ? "the consumer" : "the trainer";
+  const bool trains = seen.python && seen.python->step_s > 0;
+  return trains || seen.flavour != OutsideFlavour::kPlain ? "the trainer" : "the consumer";
 }
 
 std::string TrainerWord(const analysis::Statements& statements) {
@@ -545,8 +555,8 @@ std::string UnitWord(const Outside& seen, size_t u) {
 ReportState StateOf(const Outside& seen) {
   if (!seen.decided) return ReportState::kUndecided;
   if (seen.findings[0].limit != OutsideLimit::kConsumer) return ReportState::kLimited;
-  return analysis::MayUnpickle(seen) ? ReportState::kConsumerBoundOrLoading
-                                     : ReportState::kConsumerBound;
+  return analysis::MayLoad(seen) ? ReportState::kConsumerBoundOrLoading
+                                 : ReportState::kConsumerBound;
 }
 
 void AddOutsideFacts(const RunView& run, const Outside& seen, Section* section) {

@@ -6,18 +6,71 @@
 #include <string_view>
 #include <utility>
 
+#include "analysis/thresholds.h"
 #include "base/units.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/wording.h"
 
 namespace headrace::dashboards {
 
-std::string OwnFunction(const analysis::Outside& seen) {
-  if (!seen.python || seen.python->function.empty()) return "";
-  std::string function = seen.python->function;  // "load (train.py:9)"
+namespace {
+
+// "load, train.py:9" of "load (train.py:9)".
+std::string FunctionAndPlace(std::string function) {
   const size_t open = function.rfind(" (");
-  if (open != std::string::npos) function = function.replace(open, 2, ", ");
-  return " (" + function + (open == std::string::npos ? ")" : "");
+  if (open == std::string::npos) return function;
+  function.replace(open, 2, ", ");
+  function.pop_back();
+  return function;
+}
+
+std::string InBrackets(const std::string& function) {
+  return function.empty() ? "" : " (" + FunctionAndPlace(function) + ")";
+}
+
+}  // namespace
+
+std::string OwnFunction(const analysis::Outside& seen) {
+  return seen.python ? InBrackets(seen.python->function) : "";
+}
+
+std::string OwnWorkWord(const analysis::Outside& seen, const std::string& consumer) {
+  if (!seen.python->operator_name.empty() || seen.python->function.empty()) {
+    return fmt::format("{}'s own thread, operator {}", consumer, seen.python->operator_name);
+  }
+  return fmt::format("{}'s own thread, loading in {}", consumer,
+                     FunctionAndPlace(seen.python->function));
+}
+
+std::string StepFunction(const analysis::Outside& seen) {
+  const auto own = seen.OwnTimes();
+  if (!own || seen.python->step_s + seen.python->unknown_s <= 0) return "";
+  const bool is_known = seen.python->step_s >= seen.python->unknown_s;
+  const std::string& function =
+      is_known ? seen.python->step_function : seen.python->unknown_function;
+  if (function.empty()) return "";
+  return fmt::format(", {} of its time, most of it in {}", FormatPercent(own->step),
+                     FunctionAndPlace(function));
+}
+
+std::string InTurn(const analysis::Outside& seen) {
+  constexpr double kWorthAWord = 0.05;
+  const auto own = seen.OwnTimes();
+  if (!own) return "";
+  std::string text;
+  const auto add = [&](double ratio, const std::string& words) {
+    if (ratio < kWorthAWord) return;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", words);
+  };
+  add(own->loads, fmt::format("loading {}{}", FormatPercent(own->loads), OwnFunction(seen)));
+  add(own->waits, fmt::format("waiting {}", FormatPercent(own->waits)));
+  add(own->step, fmt::format("its step {}{}", FormatPercent(own->step),
+                             InBrackets(seen.python->step_function)));
+  if (!seen.python->unknown_function.empty()) {
+    add(own->unknown, fmt::format("{} in {}, which may be either", FormatPercent(own->unknown),
+                                  FunctionAndPlace(seen.python->unknown_function)));
+  }
+  return text;
 }
 
 std::string AdviceForOwnWork(const analysis::Outside& seen) {
@@ -27,23 +80,41 @@ std::string AdviceForOwnWork(const analysis::Outside& seen) {
       {"unpickle",
        "More workers do not help. Send fewer and larger objects, as tensors: one tensor for a "
        "batch instead of many small ones"},
+      {"start_workers",
+       "persistent_workers=True: workers are started again and again, at the latest in each epoch"},
       {"pin_memory", "pin_memory=False, or fewer and larger tensors"},
       {"getitem", "num_workers 0 -> 1 or more, so that loading runs beside the step"},
       {"collate", "num_workers 0 -> 1 or more, or a cheaper collate_fn"}};
   const auto* const known =
       std::find_if(std::begin(kAdvice), std::end(kAdvice),
                    [&](const auto& advice) { return advice.first == seen.python->operator_name; });
-  return (known != std::end(kAdvice) ? known->second
-                                     : "Move this work into the processes that load") +
-         OwnFunction(seen);
+  const bool has_workers = std::any_of(seen.units.begin(), seen.units.end(), [&](const auto& unit) {
+    return unit.role == analysis::UnitRole::kProducer && unit.kind != seen.units[0].kind;
+  });
+  const char* elsewhere = has_workers ? "Move this work into the processes that load"
+                                      : "Load ahead, in another process or in a thread that does "
+                                        "not hold Python's lock (GIL)";
+  return (known != std::end(kAdvice) ? known->second : elsewhere) + OwnFunction(seen);
+}
+
+std::string AdviceForStep(const analysis::Outside& seen) {
+  const double loads = seen.InLoader().value_or(0);
+  if (loads < analysis::kSmallStall) return "nothing in the loading: it takes too little";
+  return fmt::format(
+      "a cheaper step. Loading elsewhere at the same time gains at most {}: {} of the time",
+      FormatPercent(1 / (1 - loads) - 1), FormatPercent(loads));
 }
 
 void AddOwnWork(const analysis::Outside& seen, const std::string& who, FirstPage* page) {
+  constexpr double kHardlyWaits = 0.01;
   const double ratio = seen.InLoader().value_or(0), own = seen.OwnWork().value_or(0);
   page->badge = StallGrade(ratio);
   page->severity = SeverityOf(ratio);
-  page->verdict = fmt::format("{} spent {} of the time in loading: {} at work, the rest waiting.",
-                              who, FormatPercent(ratio), FormatPercent(own));
+  page->verdict =
+      fmt::format("{} spent {} of the time in loading{}.", who, FormatPercent(ratio),
+                  ratio - own < kHardlyWaits
+                      ? ", at work"
+                      : fmt::format(": {} at work, the rest waiting", FormatPercent(own)));
 }
 
 }  // namespace headrace::dashboards

@@ -10,8 +10,24 @@ namespace headrace::dashboards {
 // " (ByWeight.__iter__, weighted_train.py:31)" of most of that work; empty: nothing was seen.
 std::string OwnFunction(const analysis::Outside& seen);
 
+// "its own thread, operator collate" of "the trainer"; where no loader of a library does that
+// work, the function that does it.
+std::string OwnWorkWord(const analysis::Outside& seen, const std::string& consumer);
+
+// ", 62 % of its time in train_step, train.py:31": where the consumer's own step spends it; empty:
+// not seen.
+std::string StepFunction(const analysis::Outside& seen);
+
+// What one thread does in turn: "loading 48 % (load_batch, train.py:12), its step 30 % (...), 22 %
+// in shape (train.py:20), which may be either"; empty: not seen.
+std::string InTurn(const analysis::Outside& seen);
+
 // What to do about `seen.python`'s operator.
 std::string AdviceForOwnWork(const analysis::Outside& seen);
+
+// What to do where the step of the one thread limits: what it gains to load elsewhere, if that is
+// worth a word.
+std::string AdviceForStep(const analysis::Outside& seen);
 
 // The badge and the first sentence; `who`: "The trainer".
 void AddOwnWork(const analysis::Outside& seen, const std::string& who, FirstPage* page);

@@ -97,6 +97,31 @@ std::string ThreadKind(const std::string& name) {
   return ThreadGroupLabel(name.substr(0, target), false) + name.substr(target);
 }
 
+// Where the files of a Python program's own modules are: the folder of its script, and the one that
+// it works in, as this process reaches them.
+std::vector<std::string> FoldersOf(const Host& host, int64_t pid) {
+  char link[4096];
+  const std::string process = fmt::format("/proc/{}", pid);
+  const ssize_t n = readlink(host.Path(process + "/cwd").c_str(), link, sizeof link);
+  const std::string root = process + "/root", cwd(link, n > 0 ? static_cast<size_t>(n) : 0);
+  std::vector<std::string> folders;
+  std::string_view words;
+  const std::optional<std::string> command = host.Read(process + "/cmdline");
+  if (command) words = *command;
+  while (!words.empty()) {
+    const size_t end = std::min(words.find('\0'), words.size());
+    const std::string_view word = words.substr(0, end);
+    words.remove_prefix(std::min(end + 1, words.size()));
+    if (!word.ends_with(".py")) continue;
+    const size_t slash = word.rfind('/');
+    const std::string folder(slash == std::string_view::npos ? "" : word.substr(0, slash));
+    folders.push_back(host.Path(root + (word[0] == '/' ? folder : cwd + "/" + folder)));
+    break;  // further ones are arguments of the script
+  }
+  folders.push_back(host.Path(root + cwd));
+  return folders;
+}
+
 // What it says of its failure, on one line.
 std::string FirstLine(const std::string& text) {
   const size_t error = text.find("Error: ");
@@ -154,6 +179,9 @@ std::vector<int64_t> PythonStacks::Roots() {
   std::erase_if(programs_, [&](const auto& each) { return !live.contains(each.first); });
   std::erase_if(failures_, [&](const auto& each) { return !live.contains(each.first); });
   std::erase_if(next_ns_, [&](const auto& each) { return !live.contains(each.first); });
+  std::erase_if(loops_, [&](const auto& each) {
+    return !live.contains(each.first) && !spies_.contains(each.first);
+  });
   processes_ = python.size();
   std::vector<int64_t> roots;
   for (const int64_t pid : python) {
@@ -171,6 +199,7 @@ std::vector<int64_t> PythonStacks::Roots() {
 }
 
 void PythonStacks::Begin(int64_t root) {
+  loops_.try_emplace(root, FoldersOf(*host_, root));
   Spy spy;
   spy.samples_per_s =
       std::clamp(options_.processes_per_s / static_cast<int>(std::max<size_t>(processes_, 1)), 1,
@@ -197,13 +226,14 @@ void PythonStacks::Begin(int64_t root) {
   next_ns_[root] = MonotonicNs() + kRetryNs;
 }
 
-void PythonStacks::Keep(const std::string& text, int samples_per_s) {
+void PythonStacks::Keep(const std::string& text, int64_t root, int samples_per_s) {
   const int64_t period_ns = 1'000'000'000 / samples_per_s;
+  PythonLoops& loops = loops_.try_emplace(root, std::vector<std::string>()).first->second;
   PySpyText parsed = ParsePySpyText(text);
   refused_lines_ += parsed.refused_lines;
   for (PythonStack& stack : parsed.stacks) {
     samples_ += stack.samples;
-    Key key{stack.pid, ThreadKind(stack.thread), std::move(stack.frames)};
+    Key key{stack.pid, ThreadKind(stack.thread), loops.Mark(stack.frames)};
     auto it = totals_.find(key);
     if (it == totals_.end()) {
       const size_t bytes = key.frames.size() + key.thread.size();
@@ -224,7 +254,7 @@ void PythonStacks::Keep(const std::string& text, int samples_per_s) {
 void PythonStacks::End(int64_t root, Spy* spy, int status) {
   bool is_cut = false;
   const std::string text = ReadFile(spy->output, &is_cut);
-  Keep(text, spy->samples_per_s);
+  Keep(text, root, spy->samples_per_s);
   if (is_cut) refused_lines_++;
   const bool failed = text.empty() && status != 0;
   if (failed && IsAlive(root)) {

@@ -3,7 +3,9 @@
 // from its memory by py-spy (https://github.com/benfred/py-spy: CPython 2.7 to 3.14), where that is
 // installed; this probe runs it, some seconds at a time, beside the recording.
 //
-// A sample stands for the time from one sample to the next, whatever the thread did then.
+// A sample stands for the time from one sample to the next, whatever the thread did then. Of the
+// program's own files, in the folders of its script and where it was started, each line says which
+// loop it is in (probes/stack/python_loops.h).
 #pragma once
 #include <sys/types.h>
 
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "probes/probe.h"
+#include "probes/stack/python_loops.h"
 
 namespace headrace::probes::stack {
 
@@ -64,18 +67,19 @@ class PythonStacks : public Probe {
   void Begin(int64_t root);
   void Watch(int64_t root, Spy* spy);
   void End(int64_t root, Spy* spy, int status);
-  void Keep(const std::string& text, int samples_per_s);
+  void Keep(const std::string& text, int64_t root, int samples_per_s);
   void WaitForAll();
 
   PythonStacksOptions options_;
   const Host* host_ = nullptr;
   const Target* target_ = nullptr;
   std::string path_;
-  std::map<int64_t, Program> programs_;  // by process
-  size_t processes_ = 0;                 // that execute Python
-  std::map<int64_t, Spy> spies_;         // by root
-  std::map<int64_t, int> failures_;      // by root, in a row
-  std::map<int64_t, int64_t> next_ns_;   // by root: not before
+  std::map<int64_t, Program> programs_;   // by process
+  size_t processes_ = 0;                  // that execute Python
+  std::map<int64_t, Spy> spies_;          // by root
+  std::map<int64_t, PythonLoops> loops_;  // by root
+  std::map<int64_t, int> failures_;       // by root, in a row
+  std::map<int64_t, int64_t> next_ns_;    // by root: not before
   std::map<Key, Total> totals_;
   size_t bytes_ = 0;
   int64_t refused_lines_ = 0, samples_ = 0, unseen_ = 0, overflowed_ = 0;

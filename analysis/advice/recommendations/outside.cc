@@ -236,6 +236,10 @@ Recommendation ModelBound(const Seen& seen) {
     return CannotSay("its thread trains, or samples and unpacks batches",
                      "'headrace profile -- COMMAND' with its import hook, or pip install py-spy");
   }
+  if (seen.consumer_bound() && MayLoad(seen.outside)) {
+    return CannotSay("its thread trains, or does part of the loading",
+                     "instrument it (headrace/account.h), or look at its functions (stacks)");
+  }
   if (seen.consumer_bound() && seen.stall < kSmallStall) {
     return Fires(Waited(seen) + ": the loading keeps up", "leave the loading as it is");
   }

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "analysis/outside/outside.h"
 #include "tests/analysis/outside_run.h"
 
@@ -24,9 +28,13 @@ TEST(PythonTime, StacksTellAStepFromASamplerInTheSameThread) {
   EXPECT_EQ(sampler.python->function, "ByWeight.__iter__ (train.py:9)");
   EXPECT_NEAR(*sampler.OwnWork(), 0.8, 0.05);
 
-  // What is half and half is not decided; stacks without a loader's functions tell nothing.
+  // What is half and half is not decided; stacks of unknown functions tell nothing.
   EXPECT_FALSE(LookFromOutside(WithStacks(run(), 4.7, 4.7, 0.5)).decided);
-  EXPECT_FALSE(LookFromOutside(WithStacks(run(), 9.5, 0, 0)).python);
+  RunView unknown = run().view;
+  StackRow row = WithStacks(run(), 9.5, 0, 0).stacks.back();
+  row.folded = "MainThread;<module> (train.py:40);main (train.py:30)";
+  unknown.stacks.push_back(row);
+  EXPECT_FALSE(LookFromOutside(unknown).python);
 }
 
 // Each of several ranks trains: what they do together is no share of one.
@@ -77,7 +85,8 @@ TEST(PythonTime, StacksBesideTheLoopSayNothing) {
 
 // A few samples of a long run say nothing; nor does a read that may have waited.
 TEST(PythonTime, FewStacksSayNothing) {
-  const Outside few = LookFromOutside(WithStacks(Loader(2, 0.93, 0.05, 0.1, 0, 0.88), 0.5, 3, 0.5));
+  const Outside few =
+      LookFromOutside(WithStacks(Loader(2, 0.93, 0.05, 0.1, 0, 0.88), 0.1, 0.4, 0.2));
   EXPECT_FALSE(few.OwnWork());
   EXPECT_TRUE(MayUnpickle(few));
 
@@ -90,6 +99,133 @@ TEST(PythonTime, FewStacksSayNothing) {
   row.time_ns = 4'500'000'000;
   view.stacks.push_back(row);
   EXPECT_EQ(LookFromOutside(view).findings[0].limit, OutsideLimit::kConsumer);
+}
+
+// One thread that does everything, and where its stacks are: frames below "main" and seconds.
+Outside OneThread(const std::vector<std::pair<std::string, double>>& stacks) {
+  OutsideRun run(10, 1.2);
+  run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 1);
+  RunView view = run.view;
+  for (const auto& [frames, seconds] : stacks) {
+    StackRow row;
+    row.kind = "python";
+    row.process_id = 100;
+    row.thread = "MainThread";
+    row.folded = "MainThread;<module> (train.py:40, no loop);" + frames;
+    row.samples_count = static_cast<int64_t>(10 * seconds);
+    row.time_ns = static_cast<int64_t>(seconds * 1e9);
+    view.stacks.push_back(row);
+  }
+  return LookFromOutside(view);
+}
+
+constexpr char kBefore[] = "main (train.py:20, no loop);make (data.py:7, loop 6)";
+constexpr char kStep[] = "main (train.py:33, loop 30);Tensor.backward (torch/_tensor.py:623)";
+constexpr char kGenerator[] = "main (train.py:30, loop 30);batches (data.py:12, loop 11)";
+constexpr char kImage[] =
+    "main (train.py:31, loop 30);look (data.py:22, no loop);open (PIL/Image.py:3)";
+constexpr char kShape[] = "main (train.py:32, loop 30);shape (data.py:30, no loop)";
+constexpr char kNamed[] = "main (train.py:32, loop 30);load_rows (data.py:40, no loop)";
+
+TEST(PythonTime, OneThreadIsToldApartByItsLoop) {
+  struct Case {
+    const char* what;
+    std::vector<std::pair<std::string, double>> stacks;
+    OutsideLimit limit;
+    bool decided;
+  };
+  using enum OutsideLimit;
+  for (const Case& one : {
+           Case{"its step", {{kStep, 8}, {kGenerator, 2}}, kConsumer, true},
+           Case{"a generator", {{kStep, 2}, {kGenerator, 8}}, kOwnWork, true},
+           Case{"what makes data before the loop is not of it",
+                {{kBefore, 5}, {kStep, 4}, {kGenerator, 1}},
+                kConsumer,
+                true},
+           Case{"a library for images", {{kStep, 2}, {kImage, 8}}, kOwnWork, true},
+           Case{"what may be either is of neither", {{kStep, 3}, {kShape, 7}}, kOwnWork, false},
+           Case{"what may be either does not matter", {{kStep, 8}, {kShape, 2}}, kConsumer, true},
+           Case{"a name says so", {{kStep, 1}, {kNamed, 9}}, kOwnWork, true},
+           Case{"few samples", {{kStep, 0.7}, {kGenerator, 0.3}}, kAlone, false},
+       }) {
+    SCOPED_TRACE(one.what);
+    const Outside seen = OneThread(one.stacks);
+    EXPECT_EQ(seen.decided, one.decided);
+    if (one.decided || one.limit == kAlone) {
+      EXPECT_EQ(seen.findings[0].limit, one.limit);
+    }
+  }
+}
+
+// Only a function's name is less sure than a library that is known.
+TEST(PythonTime, ANameIsLessThanALibrary) {
+  const auto probability = [](const char* frames) {
+    return OneThread({{kStep, 1}, {frames, 9}}).findings[0].probability;
+  };
+  EXPECT_GT(probability(kImage), 0.95);
+  EXPECT_LT(probability(kNamed), 0.92);
+  EXPECT_GT(probability(kNamed), 0.75);
+}
+
+TEST(PythonTime, FunctionsAreTheProgramsOwn) {
+  const Outside seen = OneThread({{kStep, 4}, {kImage, 3}, {kShape, 3}});
+  ASSERT_TRUE(seen.python);
+  EXPECT_EQ(seen.python->step_function, "main (train.py:33)") << "the line that calls the library";
+  EXPECT_EQ(seen.python->function, "look (data.py:22)");
+  EXPECT_EQ(seen.python->unknown_function, "shape (data.py:30)");
+  EXPECT_NEAR(seen.python->unknown_s, 3, 0.01);
+  ASSERT_TRUE(seen.OwnTimes());
+  EXPECT_NEAR(seen.OwnTimes()->unknown, 0.3, 0.01);
+}
+
+// A layer of a network that goes over its own layers asks for no batch.
+TEST(PythonTime, ALoopOfTheStepIsNoLoading) {
+  const Outside seen = OneThread({{"main (train.py:33, loop 30);Net.forward (net.py:8, loop 8);"
+                                   "Module._call_impl (torch/nn/modules/module.py:1787)",
+                                   8},
+                                  {kGenerator, 2}});
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kConsumer);
+  EXPECT_TRUE(seen.decided);
+}
+
+// A loop over epochs leads to the one that trains; what a loop mostly does itself is part of it.
+TEST(PythonTime, ALoopOverEpochsIsNotTheOneThatTrains) {
+  const std::string epoch = "main (train.py:50, loop 49);";
+  const Outside epochs = OneThread({{epoch + "one_epoch (train.py:12, loop 10);step "
+                                             "(train.py:4, no loop);Tensor.backward "
+                                             "(torch/_tensor.py:623)",
+                                     4},
+                                    {epoch + "one_epoch (train.py:10, loop 10);batches "
+                                             "(data.py:4, loop 3)",
+                                     6}});
+  EXPECT_EQ(epochs.findings[0].limit, OutsideLimit::kOwnWork);
+  EXPECT_EQ(epochs.python->function, "batches (data.py:4)");
+  EXPECT_EQ(epochs.python->step_function, "step (train.py:4)");
+
+  const Outside plain =
+      OneThread({{"main (train.py:32, loop 30);load_rows (data.py:40, loop 39)", 9},
+                 {"main (train.py:33, loop 30);fit (model.py:4, no loop)", 1}});
+  EXPECT_EQ(plain.findings[0].limit, OutsideLimit::kOwnWork);
+  EXPECT_EQ(plain.python->function, "load_rows (data.py:40)");
+}
+
+// The loop is found below the functions that lead to it, the program's own and a library's.
+TEST(PythonTime, TheLoopIsFoundBelowALibrary) {
+  const std::string fit =
+      "main (train.py:33, no loop);Trainer.fit (lightning/trainer.py:5);_Loop.run "
+      "(lightning/loops.py:9);";
+  const Outside seen = OneThread(
+      {{kBefore, 3},
+       {fit + "_Loop.advance (lightning/loops.py:20);Tensor.backward (torch/_tensor.py:623)", 2},
+       {fit + "_Loop.advance (lightning/loops.py:12);_Fetcher.__next__ (lightning/fetch.py:3);"
+              "_BaseDataLoaderIter.__next__ (torch/utils/data/dataloader.py:725);fetch "
+              "(torch/utils/data/_utils/fetch.py:50);Rows.__getitem__ (train.py:9, no loop)",
+        5}});
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kOwnWork);
+  ASSERT_TRUE(seen.OwnTimes());
+  EXPECT_NEAR(seen.OwnTimes()->loads, 5.0 / 7, 0.02) << "what comes before it is left out";
+  EXPECT_EQ(seen.python->operator_name, "getitem");
+  EXPECT_EQ(seen.python->function, "Rows.__getitem__ (train.py:9)");
 }
 
 // A trainer's main thread, which computes a tenth or so of its time, and four others of one name.

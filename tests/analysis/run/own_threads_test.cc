@@ -46,6 +46,22 @@ TEST(OwnThreads, WhatAPoolWaitsForIsWhatItsOwnerWaitsFor) {
   EXPECT_EQ(CauseInOwnThreads(run, run.operators[0]), "network");
 }
 
+// A wait with a time limit of a second, again and again, for a loop of events that receives.
+TEST(OwnThreads, AWaitThatEndsByItsTimeLimitIsForThemToo) {
+  for (const bool receives : {true, false}) {
+    RunView run = RunThatWaits();
+    run.run.duration_ns = 20'000'000'000;
+    run.measurements[0].value = 1e9;
+    MeasurementRow& sleeps = AddRow(&run, 3, "off_cpu_ns", "sleep", 9e9);
+    sleeps.operator_name = "getitem";
+    sleeps.stage = "workers";
+    AddRow(&run, 3, "off_cpu_ns", "poll", 12e9).thread = "pool";
+    AddRow(&run, 3, "off_cpu_ns", "lock", 60e9).thread = "pool";  // idle ones
+    if (receives) run.receiving_ns[3] = 15'000'000'000;
+    EXPECT_EQ(CauseInOwnThreads(run, run.operators[0]), receives ? "network" : "");
+  }
+}
+
 TEST(OwnThreads, WithoutSuchThreadsALockIsALock) {
   struct Case {
     const char* what;

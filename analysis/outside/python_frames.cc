@@ -1,0 +1,319 @@
+#include "analysis/outside/python_frames.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <string>
+
+namespace headrace::analysis {
+namespace {
+
+bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// Whether the file is `part`, or in a folder of that name, from some folder on.
+bool IsIn(const PythonFrame& frame, std::string_view part) {
+  for (size_t at = frame.file.find(part); at != std::string_view::npos;
+       at = frame.file.find(part, at + 1)) {
+    if (at == 0 || frame.file[at - 1] == '/') return true;
+  }
+  return false;
+}
+
+template <size_t kCount>
+bool IsInAny(const PythonFrame& frame, const std::string_view (&parts)[kCount]) {
+  return std::any_of(std::begin(parts), std::end(parts),
+                     [&](std::string_view part) { return IsIn(frame, part); });
+}
+
+// Words of a name: "TrainStep.load_batch2" has "train", "step", "load", "batch".
+std::vector<std::string> WordsOf(std::string_view name) {
+  std::vector<std::string> words;
+  bool was_lower = false, in_word = false;
+  for (const char c : name) {
+    const auto u = static_cast<unsigned char>(c);
+    if (std::isalpha(u) == 0) {
+      in_word = false;
+      continue;
+    }
+    const bool is_upper = std::isupper(u) != 0;
+    if (!in_word || (is_upper && was_lower)) words.emplace_back();
+    words.back() += static_cast<char>(std::tolower(u));
+    was_lower = !is_upper;
+    in_word = true;
+  }
+  return words;
+}
+
+int64_t NumberIn(std::string_view text) {
+  int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return std::max<int64_t>(number, 0);
+}
+
+// "train.py:30, loop 28, next" of "main (train.py:30, loop 28, next)".
+void ReadPlace(std::string_view place, PythonFrame* frame) {
+  constexpr std::string_view kLoop = ", loop ", kNoLoop = ", no loop", kNext = ", next";
+  if (place.ends_with(kNext)) {
+    frame->takes_next = true;
+    place.remove_suffix(kNext.size());
+  }
+  if (place.ends_with(kNoLoop)) {
+    frame->is_own = true;
+    place.remove_suffix(kNoLoop.size());
+  } else if (const size_t at = place.rfind(kLoop); at != std::string_view::npos) {
+    frame->is_own = true;
+    frame->loop = NumberIn(place.substr(at + kLoop.size()));
+    place = place.substr(0, at);
+  }
+  const size_t colon = place.rfind(':');
+  frame->file = place.substr(0, colon);
+  if (colon != std::string_view::npos) frame->line = NumberIn(place.substr(colon + 1));
+}
+
+}  // namespace
+
+std::string PythonFrame::Name() const {
+  return line > 0 ? fmt::format("{} ({}:{})", function, file, line)
+                  : fmt::format("{} ({})", function, file);
+}
+
+std::vector<PythonFrame> FramesOf(std::string_view folded) {
+  std::vector<PythonFrame> frames;
+  while (!folded.empty()) {
+    const size_t end = std::min(folded.find(';'), folded.size());
+    const std::string_view text = folded.substr(0, end);
+    folded.remove_prefix(std::min(folded.size(), end + 1));
+    const size_t open = text.rfind(" (");
+    if (open == std::string_view::npos || !text.ends_with(')')) continue;
+    PythonFrame frame;
+    frame.function = text.substr(0, open);
+    ReadPlace(text.substr(open + 2, text.size() - open - 3), &frame);
+    frames.push_back(frame);
+  }
+  return frames;
+}
+
+bool IsLoader(const PythonFrame& frame) {
+  constexpr std::string_view kFolders[] = {"torch/utils/data/",
+                                           "torchdata/",
+                                           "tensorflow/python/data/",
+                                           "keras/src/trainers/data_adapters/",
+                                           "ray/data/",
+                                           "webdataset/",
+                                           "litdata/",
+                                           "streaming/base/",
+                                           "accelerate/data_loader.py",
+                                           "fastai/data/load.py",
+                                           "torch_geometric/loader/",
+                                           "torchrl/data/replay_buffers/",
+                                           "monai/data/dataloader.py",
+                                           "ultralytics/data/",
+                                           "grain/_src/",
+                                           "spdl/pipeline/",
+                                           "petastorm/",
+                                           "h5py/_hl/dataset.py"};
+  if (IsInAny(frame, kFolders)) return true;
+  // Of Hugging Face's only what iterates: map() and its like run before the training.
+  constexpr std::string_view kDatasets[] = {"datasets/arrow_dataset.py",
+                                            "datasets/iterable_dataset.py"};
+  return IsInAny(frame, kDatasets) &&
+         (frame.function.ends_with("__iter__") || frame.function.ends_with("__next__") ||
+          Contains(frame.function, "__getitem"));
+}
+
+bool HandsOver(const PythonFrame& frame) {
+  constexpr std::string_view kQueues[] = {"multiprocessing/queues.py", "queue.py"};
+  if (IsInAny(frame, kQueues)) return frame.function.ends_with("get");
+  if (IsIn(frame, "multiprocessing/pool.py")) {
+    return frame.function.ends_with("next") || frame.function.ends_with(".get");
+  }
+  return IsIn(frame, "concurrent/futures/_base.py") &&
+         (Contains(frame.function, "result") || Contains(frame.function, "wait"));
+}
+
+bool IsStep(const PythonFrame& frame) {
+  if (frame.is_own) return false;
+  constexpr std::string_view kFolders[] = {"torch/nn/modules/",
+                                           "torch/nn/parallel/",
+                                           "torch/autograd/",
+                                           "torch/optim/",
+                                           "torch/_dynamo/eval_frame.py",
+                                           "torch/distributed/",
+                                           "torchmetrics/",
+                                           "sklearn/metrics/",
+                                           "sklearn/linear_model/",
+                                           "sklearn/neural_network/",
+                                           "sklearn/cluster/",
+                                           "sklearn/ensemble/",
+                                           "sklearn/naive_bayes.py",
+                                           "optax/",
+                                           "flax/",
+                                           "jax/_src/pjit.py",
+                                           "jax/_src/api.py",
+                                           "tensorflow/python/eager/backprop.py",
+                                           "tensorflow/python/eager/polymorphic_function/",
+                                           "keras/src/optimizers/",
+                                           "keras/src/layers/"};
+  if (IsInAny(frame, kFolders)) return true;
+  if (IsIn(frame, "torch/_tensor.py")) return frame.function.ends_with("backward");
+  constexpr std::string_view kBoosters[] = {"xgboost/core.py", "lightgbm/basic.py"};
+  if (IsInAny(frame, kBoosters)) return frame.function.ends_with("update");
+  constexpr std::string_view kKeras[] = {"keras/src/backend/", "keras/src/trainers/trainer.py"};
+  return IsInAny(frame, kKeras) &&
+         (Contains(frame.function, "train_step") || Contains(frame.function, "test_step"));
+}
+
+bool IsDataLibrary(const PythonFrame& frame) {
+  if (frame.is_own) return false;
+  constexpr std::string_view kFolders[] = {"PIL/",
+                                           "torchvision/transforms/",
+                                           "torchvision/io/",
+                                           "torchaudio/",
+                                           "albumentations/",
+                                           "imageio/",
+                                           "skimage/",
+                                           "librosa/",
+                                           "soundfile.py",
+                                           "gzip.py",
+                                           "bz2.py",
+                                           "lzma.py",
+                                           "zipfile.py",
+                                           "zipfile/",
+                                           "tarfile.py",
+                                           "csv.py",
+                                           "codecs.py",
+                                           "encodings/",
+                                           "pyarrow/",
+                                           "pandas/io/",
+                                           "numpy/lib/npyio.py",
+                                           "numpy/lib/_npyio_impl.py",
+                                           "numpy/lib/format.py",
+                                           "numpy/lib/_format_impl.py",
+                                           "h5py/",
+                                           "zarr/",
+                                           "numcodecs/",
+                                           "sqlite3/",
+                                           "fsspec/",
+                                           "s3fs/",
+                                           "boto3/",
+                                           "botocore/",
+                                           "urllib/",
+                                           "urllib3/",
+                                           "requests/",
+                                           "http/client.py",
+                                           "datasets/",
+                                           "tokenizers/",
+                                           "transformers/tokenization_utils",
+                                           "transformers/data/data_collator.py",
+                                           "transformers/image_processing",
+                                           "sentencepiece/",
+                                           "nltk/",
+                                           "spacy/"};
+  return IsInAny(frame, kFolders);
+}
+
+NameSays WhatNameSays(std::string_view function) {
+  constexpr std::string_view kLoads[] = {
+      "load",     "loads",    "loader",     "read",    "reads",     "reader",
+      "fetch",    "sample",   "sampler",    "samples", "batch",     "batches",
+      "batched",  "collate",  "decode",     "augment", "tokenize",  "tokenise",
+      "parse",    "prepare",  "preprocess", "pad",     "featurize", "featurise",
+      "getitem",  "getitems", "prefetch",   "shuffle", "crop",      "resize",
+      "download", "unpack",   "chunks",     "rows",    "records",   "stream"};
+  constexpr std::string_view kSteps[] = {
+      "train",    "training",  "step",       "forward", "backward", "loss",     "optimize",
+      "optimise", "optimizer", "update",     "fit",     "grad",     "gradient", "gradients",
+      "evaluate", "validate",  "validation", "predict", "metric",   "metrics",  "model",
+      "learn",    "eval",      "accuracy",   "score",   "infer",    "net"};
+  const size_t dot = function.rfind('.');
+  const std::string_view name = dot == std::string_view::npos ? function : function.substr(dot + 1);
+  bool loads = false, steps = false;
+  for (const std::string& word : WordsOf(name)) {
+    loads |= std::find(std::begin(kLoads), std::end(kLoads), word) != std::end(kLoads);
+    steps |= std::find(std::begin(kSteps), std::end(kSteps), word) != std::end(kSteps);
+  }
+  // "train_batch" is a step: what it is done to comes after the verb.
+  if (steps && loads) {
+    const std::vector<std::string> words = WordsOf(name);
+    loads = std::find(std::begin(kSteps), std::end(kSteps), words.front()) == std::end(kSteps) &&
+            std::find(std::begin(kLoads), std::end(kLoads), words.front()) != std::end(kLoads);
+    steps = !loads;
+  }
+  return loads ? NameSays::kLoads : steps ? NameSays::kSteps : NameSays::kNothing;
+}
+
+bool Waits(const std::vector<PythonFrame>& frames) {
+  constexpr std::string_view kFiles[] = {"selectors.py",
+                                         "threading.py",
+                                         "socket.py",
+                                         "ssl.py",
+                                         "multiprocessing/synchronize.py",
+                                         "subprocess.py",
+                                         "queue.py",
+                                         "ray/_private/worker.py"};
+  const PythonFrame& last = frames.back();
+  if (IsInAny(last, kFiles)) return true;
+  if (IsIn(last, "multiprocessing/connection.py")) {
+    // What it received it unpickles in C; until it has received, it is in a function below.
+    if (last.function.ends_with(".recv")) return false;
+    // What a batch's own parts are asked for is of unpacking it.
+    return std::none_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+      return Contains(frame.function, "rebuild_");
+    });
+  }
+  // tf.data makes batches in threads of its own.
+  return Contains(last.function, "iterator_get_next");
+}
+
+bool IsIdle(const std::vector<PythonFrame>& frames) {
+  const PythonFrame& last = frames.back();
+  const bool of_pool = IsIn(last, "concurrent/futures/thread.py") && last.function == "_worker";
+  return of_pool || Waits(frames);
+}
+
+bool StartsProcess(const std::vector<PythonFrame>& frames) {
+  constexpr std::string_view kFiles[] = {
+      "multiprocessing/process.py", "multiprocessing/popen_fork.py",
+      "multiprocessing/popen_spawn_posix.py", "multiprocessing/popen_forkserver.py"};
+  return std::any_of(frames.begin(), frames.end(),
+                     [&](const PythonFrame& frame) { return IsInAny(frame, kFiles); });
+}
+
+bool IsAside(const std::vector<PythonFrame>& frames) {
+  return std::any_of(frames.begin(), frames.end(), [&](const PythonFrame& frame) {
+    if (frame.function == "_find_and_load" || frame.function == "_handle_fromlist") return true;
+    if (IsIn(frame, "datasets/arrow_dataset.py") &&
+        (frame.function.ends_with(".map") || frame.function.ends_with(".filter"))) {
+      return true;
+    }
+    // A copy to a device waits for what that computes.
+    return Contains(frame.function, "send_to_device");
+  });
+}
+
+const char* OperatorOf(const std::vector<PythonFrame>& frames, size_t first) {
+  const auto any = [&](auto matches) {
+    return std::any_of(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end(), matches);
+  };
+  const auto in_file = [&](std::string_view file) {
+    return any([&](const PythonFrame& frame) { return Contains(frame.file, file); });
+  };
+  const auto in_function = [&](std::string_view name) {
+    return any([&](const PythonFrame& frame) { return Contains(frame.function, name); });
+  };
+  if (StartsProcess(frames)) return "start_workers";
+  if (in_function("_next_index") || in_file("torch/utils/data/sampler.py")) return "sampler";
+  if (in_function("collate") || in_file("_utils/collate.py")) return "collate";
+  if (in_file("_utils/fetch.py")) return "getitem";
+  if (in_file("_utils/pin_memory.py")) return "pin_memory";
+  if (in_file("multiprocessing/reduction") || in_file("multiprocessing/queues.py")) {
+    return "unpickle";
+  }
+  return "next";
+}
+
+}  // namespace headrace::analysis

@@ -1,0 +1,62 @@
+// Frames of sampled Python stacks (docs/stacks.md): where each is, and which libraries' functions
+// hand out batches, compute a step, or wait. Lists of libraries are here and nowhere else.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headrace::analysis {
+
+// "main (train.py:30, loop 28)": function "main" of "train.py" in line 30, which is in the loop
+// that begins in line 28. The views refer to the folded text.
+struct PythonFrame {
+  std::string_view function, file;
+  int64_t line = 0;
+  bool is_own = false;      // a file of the program, not of a library: its loops are known
+  int64_t loop = 0;         // 0: in none, or not known
+  bool takes_next = false;  // the line calls next()
+
+  // Whether the line asks a loop, or next(), for what comes next.
+  bool Asks() const { return is_own && (takes_next || (loop > 0 && loop == line)); }
+  std::string Name() const;  // "main (train.py:30)"
+};
+
+// Root first; what is no frame, as a thread's name, is left out.
+std::vector<PythonFrame> FramesOf(std::string_view folded);
+
+// Functions of libraries that hand out batches. None of them calls a training step.
+bool IsLoader(const PythonFrame& frame);
+
+// Functions of the standard library that hand over what another thread or process made.
+bool HandsOver(const PythonFrame& frame);
+
+// Functions of libraries that compute a training step, its gradients, or its metrics, and are asked
+// for nothing else.
+bool IsStep(const PythonFrame& frame);
+
+// Functions of libraries that read, decode or transform data, and are called for little else.
+bool IsDataLibrary(const PythonFrame& frame);
+
+// What the name of a function says that it does, by the words that people use: "load_batch",
+// "train_step". kNothing where it has none of them, or some of both.
+enum class NameSays : uint8_t { kNothing, kLoads, kSteps };
+NameSays WhatNameSays(std::string_view function);
+
+// Whether the innermost of the frames waits, whoever called it.
+bool Waits(const std::vector<PythonFrame>& frames);
+
+// Whether the innermost of the frames waits for something to do.
+bool IsIdle(const std::vector<PythonFrame>& frames);
+
+// Whether they start another process, or wait for the end of one.
+bool StartsProcess(const std::vector<PythonFrame>& frames);
+
+// Whether that is no part of a loop's steady course, or may be a wait for a device.
+bool IsAside(const std::vector<PythonFrame>& frames);
+
+// What the frames from `first` on do, as the import hook names operators.
+const char* OperatorOf(const std::vector<PythonFrame>& frames, size_t first);
+
+}  // namespace headrace::analysis

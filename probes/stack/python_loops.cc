@@ -1,0 +1,130 @@
+#include "probes/stack/python_loops.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+namespace headrace::probes::stack {
+namespace {
+
+constexpr size_t kMostLines = 1 << 16;
+constexpr size_t kMostFiles = 1000;
+constexpr size_t kMostSourceBytes = 1 << 20;
+
+bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+bool BeginsWithWord(std::string_view text, std::string_view word) {
+  return text.starts_with(word) && (text.size() == word.size() || !IsWord(text[word.size()]));
+}
+
+// Whether there is a call of the function next() itself, not of one whose name ends so.
+bool CallsNext(std::string_view code) {
+  for (size_t at = code.find("next("); at != std::string_view::npos;
+       at = code.find("next(", at + 1)) {
+    if (at == 0 || (!IsWord(code[at - 1]) && code[at - 1] != '.')) return true;
+  }
+  return false;
+}
+
+// What encloses lines with a larger indentation.
+struct Block {
+  size_t indent = 0;
+  size_t loop = 0;  // its line; 0: a function or class, whose body is in no loop of its caller
+};
+
+std::string ReadSource(const std::string& path) {
+  // A pipe of that name must not be waited for.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return "";
+  struct stat info = {};
+  std::string text;
+  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
+    text.resize(std::min(static_cast<size_t>(info.st_size), kMostSourceBytes));
+    const ssize_t n = read(fd, text.data(), text.size());
+    text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  }
+  close(fd);
+  return text;
+}
+
+}  // namespace
+
+std::vector<LoopOfLine> FindLoops(std::string_view source) {
+  std::vector<LoopOfLine> lines;
+  std::vector<Block> blocks;
+  while (!source.empty() && lines.size() < kMostLines) {
+    const size_t end = std::min(source.find('\n'), source.size());
+    const std::string_view line = source.substr(0, end);
+    source.remove_prefix(std::min(end + 1, source.size()));
+    const size_t number = lines.size() + 1;
+    const size_t indent = line.find_first_not_of(" \t\r");
+    LoopOfLine found;
+    if (indent != std::string_view::npos && line[indent] != '#') {
+      const std::string_view code = line.substr(indent);
+      while (!blocks.empty() && blocks.back().indent >= indent) blocks.pop_back();
+      const bool is_async = BeginsWithWord(code, "async");
+      const std::string_view statement =
+          is_async ? code.substr(std::min(code.find_first_not_of(' ', 5), code.size())) : code;
+      if (BeginsWithWord(statement, "for") || BeginsWithWord(statement, "while")) {
+        blocks.push_back({indent, number});
+      } else if (BeginsWithWord(statement, "def") || BeginsWithWord(statement, "class")) {
+        blocks.push_back({indent, 0});
+      }
+      if (!blocks.empty()) found.loop = blocks.back().loop;
+      found.takes_next = CallsNext(code);
+    }
+    lines.push_back(found);
+  }
+  return lines;
+}
+
+const std::vector<LoopOfLine>& PythonLoops::LinesOf(const std::string& file) {
+  const auto known = lines_.find(file);
+  if (known != lines_.end()) return known->second;
+  static const std::vector<LoopOfLine> kNone;
+  if (lines_.size() >= kMostFiles) return kNone;
+  std::string source;
+  const bool is_source = file.ends_with(".py");
+  for (size_t f = 0; is_source && f < folders_.size() && source.empty(); ++f) {
+    source = ReadSource(folders_[f] + "/" + file);
+  }
+  return lines_.emplace(file, FindLoops(source)).first->second;
+}
+
+std::string PythonLoops::Mark(std::string_view frames) {
+  std::string marked;
+  while (!frames.empty()) {
+    const size_t end = std::min(frames.find(';'), frames.size());
+    const std::string_view frame = frames.substr(0, end);
+    frames.remove_prefix(std::min(end + 1, frames.size()));
+    if (!marked.empty()) marked += ';';
+    const size_t open = frame.rfind(" (");
+    const size_t colon = frame.rfind(':');
+    size_t line = 0;
+    if (open == std::string_view::npos || colon == std::string_view::npos || colon < open ||
+        std::from_chars(frame.data() + colon + 1, frame.data() + frame.size(), line).ptr !=
+            frame.data() + frame.size() - 1 ||
+        frame.back() != ')') {
+      marked += frame;
+      continue;
+    }
+    const auto& lines = LinesOf(std::string(frame.substr(open + 2, colon - open - 2)));
+    if (line == 0 || line > lines.size()) {
+      marked += frame;
+      continue;
+    }
+    const LoopOfLine& found = lines[line - 1];
+    marked += frame.substr(0, frame.size() - 1);
+    marked += found.loop > 0 ? fmt::format(", loop {}", found.loop) : ", no loop";
+    if (found.takes_next) marked += ", next";
+    marked += ')';
+  }
+  return marked;
+}
+
+}  // namespace headrace::probes::stack

@@ -1,0 +1,45 @@
+// Which lines of a Python program are in a loop, so that a sampled stack tells the loop that trains
+// from what comes before it, and what a `for` asks for from what is done with it.
+//
+// The program's own files are read, not those of libraries: the folders that are given are searched
+// for the names that the stacks have. Lines count by their indentation, as in Python itself; a line
+// that a string with line breaks holds may be taken for code.
+#pragma once
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace headrace::probes::stack {
+
+// A line of a program: the first line of the innermost loop around it in its function (its own
+// number where it is that line; 0: in none), and whether it calls next().
+struct LoopOfLine {
+  size_t loop = 0;
+  bool takes_next = false;
+};
+
+// The lines of `source`, the first at index 0. Lines after 2^16 are left out.
+std::vector<LoopOfLine> FindLoops(std::string_view source);
+
+class PythonLoops {
+ public:
+  // Folders in which files that stacks name are looked for, first to last.
+  explicit PythonLoops(std::vector<std::string> folders) : folders_(std::move(folders)) {}
+
+  // Folded frames with the loops of their lines: "main (train.py:30);f (lib/x.py:7)" becomes
+  // "main (train.py:30, loop 28);f (lib/x.py:7)" where train.py is found and lib/x.py is not, or
+  // "main (train.py:30, no loop)"; ", next" follows where the line calls next(). Reads each file
+  // once, up to 1 MiB of it.
+  std::string Mark(std::string_view frames);
+
+ private:
+  const std::vector<LoopOfLine>& LinesOf(const std::string& file);
+
+  std::vector<std::string> folders_;
+  std::map<std::string, std::vector<LoopOfLine>> lines_;  // by file; empty: not found
+};
+
+}  // namespace headrace::probes::stack
