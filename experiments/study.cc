@@ -282,10 +282,8 @@ class Study {
         conditions.words.push_back(fmt::format(
             "a modelled NIC of {}{}", FormatBytesRate(*conditions.nic_bytes_per_s),
             options_.nic_rate.empty()
-                ? fmt::format(": {:g} times what rm1 reads in a second of these cores' CPU time, "
-                              "as the published nodes had one NIC, at which rm2 was held at {:g} "
-                              "times what rm1 read",
-                              kNicOverRm1, kNicOverRm1)
+                ? fmt::format(": {:g} times what rm1 reads in a second of these cores' CPU time",
+                              kNicOverRm1)
                 : ", as given"));
       }
     }

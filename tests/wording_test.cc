@@ -44,10 +44,6 @@ const std::vector<std::string> kConsumers = {"reader/",
 const std::vector<std::string> kSegments = {"docs/accounts.md", "docs/architecture.md",
                                             "docs/collector.md", "docs/testing.md"};
 
-// Where published figures carry how sure they are, in the values of docs/schema.
-const std::vector<std::string> kSureness = {"analysis/study/published.cc",
-                                            "docs/characterization.md", "docs/characterize.md"};
-
 const std::vector<Wording> kWordings = {
     // Words of ours for what has a name.
     {"accounts?\\b(?! for)", "instrumentation, counter", kSegments},
@@ -56,10 +52,10 @@ const std::vector<Wording> kWordings = {
     {"dear(er|est)?\\b", "expensive, costly"},
     {"grades?\\b", "severity"},
     {"how it was told", "source, how it was measured"},
-    {"recalled\\b", "unverified", kSureness},
+    {"recalled\\b", "unverified"},
     {"relie(f|fs|ve|ved|ves|ving)\\b", "fix, speeding up"},
     {"rights\\b", "privileges, capabilities"},
-    {"second-hand\\b", "secondary source", kSureness},
+    {"second-hand\\b", "secondary source"},
     {"the consumer\\b", "the trainer", kConsumers},
     {"consumer wait\\b", "trainer wait"},
     {"told by\\b", "source"},

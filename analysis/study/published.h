@@ -1,6 +1,6 @@
 // Published: the figures that characterization studies printed for three production ranking models;
 // a sheet shows its own figures beside them. Each value says where it was published and how certain
-// it is: most were not read in the study itself but in texts that quote it, or are recalled.
+// it is. Figures of the studies that no text at hand confirms are left out.
 //
 // Studies: Zhao et al., Understanding Data Storage and Ingestion for Large-Scale Deep
 // Recommendation Model Training, ISCA 2022; Meta's engineering blog on the same, 2022; Zhao et al.,
@@ -18,13 +18,12 @@ inline constexpr const char* kPublishedModels[] = {"rm1", "rm2", "rm3"};
 
 // Best first.
 enum class Sureness : unsigned char {
-  kRead,        // in the study or its code
-  kSecondHand,  // in a text that quotes the study
-  kChecked,     // recalled, and agrees with another published figure
-  kDerived,     // computed from other published figures
-  kRecalled     // recalled, not checked
+  kRead,     // in the study or its code
+  kQuoted,   // in a text that quotes the study
+  kChecked,  // the table was not at hand; agrees with other figures that were published
+  kDerived   // computed from other published figures
 };
-const char* SurenessName(Sureness sureness);  // "read", "second-hand", "recalled, checked", ...
+const char* SurenessName(Sureness sureness);  // "read", "quoted", "checked", "derived"
 
 // One figure of one model. SI base units, as in Quantity; times are in nanoseconds.
 struct PublishedValue {

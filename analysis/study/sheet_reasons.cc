@@ -23,26 +23,14 @@ class Reasons {
   Reasons(const SheetInputs& inputs, const Sheet& sheet, const std::vector<WorkShare>& transforms)
       : in_(inputs), sheet_(sheet), transforms_(transforms) {}
 
-  std::string Why(const std::string& key, double here) const {
-    if (key.ends_with("partitions_bytes") || key == "partition_bytes") return WhySize();
-    if (key == "storage_bytes_per_row" || key == "extracted_bytes_per_row" ||
-        key == "tensor_bytes_per_row")
-      return WhyBytes(key, here);
-    if (key == "worker_rows_per_s" || key == "tensor_bytes_per_s" ||
-        key == "extracted_bytes_per_s" || key == "storage_bytes_per_s")
-      return WhyRate();
+  std::string Why(const std::string& key) const {
+    if (key == "tensor_bytes_per_s") return WhyRate();
     if (key == "workers_per_trainer_count") return WhyWorkers();
     if (key == "stall_ratio" || key == "stall_cpu_ratio") return WhyStall();
     if (key.starts_with("io_")) return WhySizes();
-    if (key.ends_with("_per_storage_ratio")) return WhyOverRead(here);
-    if (key.ends_with("normalisation_ratio") || key == "generation_ratio") return WhyClasses();
+    if (key == "generation_ratio") return WhyClasses();
     if (key.starts_with("duplication_")) return WhyDuplication();
     if (key.ends_with("_features")) return "kinds keep at least one feature, and counts are whole";
-    if (key == "nic_ingress_ratio")
-      return fmt::format("what limits here is {}", sheet_.limit.words);
-    if (key == "coverage_ratio" || key == "list_length_mean_count")
-      return fmt::format("a sample of {} rows of {} features", in_.table.sampled_rows,
-                         in_.table.stored_dense + in_.table.stored_sparse);
     return "";
   }
 
@@ -56,42 +44,15 @@ class Reasons {
     return value != nullptr ? std::optional<double>(value->value) : std::nullopt;
   }
 
-  std::string WhySize() const {
-    const auto stored = Here("stored_bytes_per_row");
-    return fmt::format("{} rows{} in {} partition{}",
-                       FormatCount(static_cast<double>(in_.table.rows)),
-                       stored ? " of " + FormatBytes(*stored) : "", in_.table.files,
-                       in_.table.files == 1 ? "" : "s");
-  }
-
-  std::string WhyBytes(const std::string& key, double here) const {
-    const double used = in_.table.used_dense + in_.table.used_sparse;
-    const auto there_dense = Study("used_dense_features"),
-               there_sparse = Study("used_sparse_features");
-    const auto there = Study(key.c_str());
-    if (used <= 0 || !there_dense || !there_sparse || !there) return "";
-    std::string text = fmt::format("{:.3g} B for each used feature and row against {:.3g} B",
-                                   here / used, *there / (*there_dense + *there_sparse));
-    const auto over = Here("over_read_ratio");
-    if (key == "storage_bytes_per_row" && over) {
-      text += fmt::format("; {} of what is read is over-read", FormatPercent(*over));
-    } else if (const auto length = Here("used_list_length_mean_count")) {
-      text += fmt::format("; its lists hold {:.3g} ids where there are any", *length);
-    }
-    return text;
-  }
-
   std::string WhyRate() const {
-    const auto row = Here("tensor_bytes_per_row"), there_row = Study("tensor_bytes_per_row");
-    const auto rate = Here("worker_rows_per_s"), there_rate = Study("worker_rows_per_s");
-    if (!row || !there_row || !rate || !there_rate || in_.conditions.cores <= 0) return "";
+    const auto here = Here("tensor_bytes_per_s"), there = Study("tensor_bytes_per_s");
+    if (!here || !there || in_.conditions.cores <= 0) return "";
     return fmt::format(
-        "a row is {} of tensors against {}; a core makes {} of them against {} of the published "
-        "node (of other cores, and with remote calls, encryption and copies to clients that this "
-        "worker does not do); it is limited by {}",
-        FormatBytes(*row), FormatBytes(*there_row),
-        FormatBytesRate(*row * *rate / in_.conditions.cores),
-        FormatBytesRate(*there_row * *there_rate / kPublishedNodeCores), sheet_.limit.words);
+        "a core makes {} of tensors against {} of the published node (of other cores, and with "
+        "remote calls, encryption and copies to clients that this worker does not do); it is "
+        "limited by {}",
+        FormatBytesRate(*here / in_.conditions.cores),
+        FormatBytesRate(*there / kPublishedNodeCores), sheet_.limit.words);
   }
 
   std::string WhyWorkers() const {
@@ -116,13 +77,6 @@ class Reasons {
     if (!rows || in_.table.streams.count == 0) return "";
     return fmt::format("stripes of {} rows: a stream holds {:.3g} B a row on average",
                        FormatCount(*rows), in_.table.streams.mean / *rows);
-  }
-
-  std::string WhyOverRead(double here) const {
-    const auto over = Here("over_read_ratio");
-    if (!over || *over >= 1) return "";
-    return fmt::format("{} of what is read is over-read; without it the ratio is {:.3g}",
-                       FormatPercent(*over), here / (1 - *over));
   }
 
   std::string WhyClasses() const {
@@ -163,7 +117,7 @@ std::string DifferenceOf(const SheetInputs& inputs, const SheetFigure& figure) {
 
 std::string ReasonOf(const SheetInputs& inputs, const Sheet& sheet,
                      const std::vector<WorkShare>& transforms, const SheetFigure& figure) {
-  return Reasons(inputs, sheet, transforms).Why(figure.key, figure.here.value());
+  return Reasons(inputs, sheet, transforms).Why(figure.key);
 }
 
 }  // namespace headrace::analysis
