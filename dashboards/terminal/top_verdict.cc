@@ -143,6 +143,13 @@ TopVerdict MakeTopVerdict(const std::string& database, int64_t run_id, const std
   return verdict;
 }
 
+int64_t BetweenVerdictsNs(int64_t recorded_ns, int64_t cpu_ns) {
+  constexpr int64_t kGrowth = 4, kLongestForGrowthNs = 60'000'000'000;
+  constexpr int64_t kOfItsCost = 250, kLongestNs = 120'000'000'000;
+  return std::max(std::min(recorded_ns / kGrowth, kLongestForGrowthNs),
+                  std::min(kOfItsCost * cpu_ns, kLongestNs));
+}
+
 struct VerdictMaker::State {
   std::mutex mutex;
   std::condition_variable changed;
@@ -156,7 +163,6 @@ struct VerdictMaker::State {
 
 void VerdictMaker::State::Work(const std::function<TopVerdict()>& make, int64_t least_ns) {
   constexpr int64_t kRest = 9;  // times as long as the last one took
-  constexpr int64_t kGrowth = 4, kLongestNs = 60'000'000'000;
   std::unique_lock lock(mutex);
   int64_t next_ns = 0, grown_ns = 0;
   while (true) {
@@ -171,7 +177,7 @@ void VerdictMaker::State::Work(const std::function<TopVerdict()>& make, int64_t 
     wanted = at_once = false;
     working = true;
     lock.unlock();
-    const int64_t begin_ns = MonotonicNs();
+    const int64_t begin_ns = MonotonicNs(), begin_cpu_ns = ThreadCpuNs();
     std::shared_ptr<const TopVerdict> made;
     std::string why;
     try {
@@ -181,7 +187,8 @@ void VerdictMaker::State::Work(const std::function<TopVerdict()>& make, int64_t 
     }
     const int64_t end_ns = MonotonicNs();
     next_ns = std::max(begin_ns + least_ns, end_ns + kRest * (end_ns - begin_ns));
-    grown_ns = made ? begin_ns + std::min(made->recorded_ns / kGrowth, kLongestNs) : 0;
+    grown_ns =
+        made ? begin_ns + BetweenVerdictsNs(made->recorded_ns, ThreadCpuNs() - begin_cpu_ns) : 0;
     lock.lock();
     working = false;
     if (made) latest = std::move(made);

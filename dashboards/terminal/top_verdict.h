@@ -66,10 +66,15 @@ TopVerdict MakeTopVerdict(const std::string& database, int64_t run_id, const std
 // The same of a run that is loaded.
 TopVerdict MakeTopVerdict(analysis::RunView run);
 
+// From the beginning of a verdict about so much of a run, which took so much CPU time, to that of
+// the next: until there is a quarter more to say it about, for a minute at most (of a long run, a
+// few seconds more change nothing), and until it has cost no more than 0.4 % of a core, for two
+// minutes at most.
+int64_t BetweenVerdictsNs(int64_t recorded_ns, int64_t cpu_ns);
+
 // Makes verdicts on a thread of its own, one at a time: the next one begins at the earliest
 // `least_ns` after the last began, and after nine times as long as that one took, so that a long
-// run does not keep a core busy. Where nobody hurries it waits until there is a quarter more to say
-// it about, for a minute at most: of a long run, a few seconds more change nothing.
+// run does not keep a core busy. Where nobody hurries it also waits for BetweenVerdictsNs.
 class VerdictMaker {
  public:
   VerdictMaker(std::function<TopVerdict()> make, int64_t least_ns);

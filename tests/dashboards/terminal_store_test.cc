@@ -81,6 +81,18 @@ TEST(TopVerdicts, OfALongRunTheyAreFewUntilItEnds) {
   EXPECT_EQ(made, 2);
 }
 
+TEST(TopVerdicts, TheyTakeLittleOfACore) {
+  constexpr int64_t kMs = kSecondNs / 1000;
+  EXPECT_EQ(BetweenVerdictsNs(60 * kSecondNs, kMs), 15 * kSecondNs) << "a quarter more";
+  EXPECT_EQ(BetweenVerdictsNs(3600 * kSecondNs, kMs), 60 * kSecondNs) << "a minute at most";
+  for (const int64_t cpu_ms : {10, 100, 400}) {
+    const int64_t between_ns = BetweenVerdictsNs(20 * kSecondNs, cpu_ms * kMs);
+    EXPECT_LE(static_cast<double>(cpu_ms * kMs), 0.004 * static_cast<double>(between_ns)) << cpu_ms;
+  }
+  EXPECT_EQ(BetweenVerdictsNs(24 * 3600 * kSecondNs, 5 * kSecondNs), 120 * kSecondNs)
+      << "two minutes at most";
+}
+
 TEST(TopVerdicts, LeavingDoesNotWaitForALongOne) {
   auto release = std::make_shared<std::atomic<bool>>(false);
   auto begun = std::make_shared<std::atomic<bool>>(false);
