@@ -195,13 +195,13 @@ std::string Words(const std::optional<SlowerPart>& slower) {
         slower->steps_count == 1 ? "is" : "are");
   }
   return fmt::format(
-      "the first {}, {} of the run, made {} instead of {}: {}; statements hold for the part after "
+      "the first {}, {} of the run, made {} instead of {}: {}; statements are about the time after "
       "it, so a job of one epoch is slower than they say",
       FormatDuration(static_cast<double>(slower->time_ns)), FormatPercent(slower->time_ratio),
       FormatRate(slower->rate, "batches"), FormatRate(slower->steady_rate, "batches"),
       slower->kind == PhaseKind::kCold
           ? "the table was read from its device, and from memory from then on"
-          : "that is more than queues take to fill, and what it was is not recorded");
+          : "queues fill sooner, and the cause was not recorded");
 }
 
 std::optional<double> SteadyRate(RunView run) {

@@ -154,7 +154,9 @@ std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorR
     });
     wait.share = std::min(1.0, waited.value_or(0) / static_cast<double>(op.busy_ns));
     if (wait.share < kMost) continue;
-    if (std::string_view(wait.cause) != "lock") return wait;
+    if (std::string_view(wait.cause) != "lock" && std::string_view(wait.cause) != "sleep") {
+      return wait;
+    }
     const std::string behind = analysis::CauseInOwnThreads(run, op);
     for (const MainWait& other : kBehindThreads) {
       if (behind == other.cause)
@@ -173,17 +175,47 @@ std::string WaitSentence(const RunView& run, const analysis::OperatorRow& op) {
                      FormatPercent(wait->share));
 }
 
-// Where the trainer's own thread limits and its step takes more of it than the batches do: "its
-// step takes 70 % of the time, unpickle the largest part of the rest"; else empty.
-std::string OwnThreadParts(const PipelineModel& model, const Finding& first) {
-  if (!first.limit.Is(analysis::kThreadLimit)) return "";
+// Times as much as loading, a step is what its thread does.
+constexpr double kMostlyStep = 2;
+
+// The step's share of what the trainer's thread does beside waiting; none where it does nothing.
+std::optional<double> StepShare(const PipelineModel& model) {
   const double loads_s = model.OnConsumers(model.current(), model.demands());
   const double step_s = model.demands().consumer_s;
-  if (step_s <= loads_s || loads_s <= 0) return "";
+  return step_s + loads_s > 0 ? std::optional(step_s / (step_s + loads_s)) : std::nullopt;
+}
+
+// Where the trainer's own thread limits and its step takes more of it than the batches do: "the
+// trainer (probability 0.97): its step takes 91 % of its thread's time, unpickle the largest part
+// of the rest"; else empty.
+std::string OwnThreadText(const PipelineModel& model, const Finding& first) {
+  const std::optional<double> step = StepShare(model);
+  if (!first.limit.Is(analysis::kThreadLimit) || !step || *step <= 0.5 || *step >= 1) return "";
+  const bool mostly = *step > kMostlyStep * (1 - *step);
   return fmt::format(
-      "its step takes {} of the time, {}", FormatPercent(step_s / (loads_s + step_s)),
+      "{} (probability {}): its step takes {} of {}time, {}",
+      mostly ? "the trainer" : LimitWord(first.limit), ProbabilityText(first.probability),
+      FormatPercent(*step), mostly ? "its thread's " : "the ",
       first.culprit ? model.operators()[*first.culprit].name + " the largest part of the rest"
                     : std::string("batches the rest"));
+}
+
+// The trainer's step and loading in the same thread, where both are as tight: two parts of one
+// thread are not two limits. Empty: the findings are others.
+std::string OneThreadText(const PipelineModel& model, const Bottleneck& bottleneck) {
+  if (bottleneck.findings.size() < 2) return "";
+  const auto is = [&](size_t i, std::string_view kind) {
+    return bottleneck.findings[i].limit.Is(kind);
+  };
+  const bool both = (is(0, analysis::kConsumerLimit) && is(1, analysis::kThreadLimit)) ||
+                    (is(1, analysis::kConsumerLimit) && is(0, analysis::kThreadLimit));
+  const std::optional<double> step = StepShare(model);
+  if (!both || !step) return "";
+  return *step > kMostlyStep * (1 - *step)
+             ? fmt::format("the trainer: its step takes {} of its thread's time, loading the rest",
+                           FormatPercent(*step))
+             : fmt::format("the trainer's own thread: loading in it, and its step, which takes {}",
+                           FormatPercent(*step));
 }
 
 // The rows that do not limit: the tightest of them, and the trainer.
@@ -236,8 +268,10 @@ void AddNext(const Statements& statements, bool advised, FirstPage* page) {
   if (std::isfinite(plan.next_bound) && plan.limited_by.bound > 0) {
     const double room = plan.next_bound / plan.limited_by.bound - 1;
     text += room < 0.005 ? fmt::format(", as {} {}", sure ? "will" : "would", LimitWord(plan.next))
-                         : fmt::format(", then {} at a rate {:.0f} % higher", LimitWord(plan.next),
-                                       100 * room);
+            : room < 1   ? fmt::format(", then {} at a rate {:.0f} % higher", LimitWord(plan.next),
+                                       100 * room)
+                         : fmt::format(", then {} at {:.{}f} times that rate", LimitWord(plan.next),
+                                       1 + room, room < 9 ? 1 : 0);
   }
   page->lines.push_back({"next", text});
 }
@@ -475,12 +509,11 @@ std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) 
                : fmt::format("undecided: {}", named(first));
   }
   if (bottleneck.verdict == Verdict::kBalanced && two) {
+    if (const std::string text = OneThreadText(model, bottleneck); !text.empty()) return text;
     return fmt::format("{} and {} together", LimitWord(first.limit),
                        LimitWord(bottleneck.findings[1].limit));
   }
-  if (const std::string parts = OwnThreadParts(model, first); !parts.empty()) {
-    return fmt::format("{}: {}", named(first), parts);
-  }
+  if (const std::string text = OwnThreadText(model, first); !text.empty()) return text;
   std::string name = LimitName(model, first.limit, first.culprit);
   if (first.culprit && first.limit.Is(analysis::kStageLimit)) {
     const auto wait = MainWaitOf(model.run(), model.run().operators[*first.culprit]);
@@ -538,6 +571,9 @@ FirstPage MakeFirstPage(const RunView& run, const Statements& statements) {
   } else {
     const bool outside = statements.outside && statements.outside->withheld.empty();
     if (outside) {
+      if (!run.operators.empty()) {
+        page.conditions.push_back("Seen from outside, as " + statements.withheld + ".");
+      }
       AddConditions(run, statements, &page);
       AddOutsidePage(run, *statements.outside, &page);
     } else {

@@ -218,6 +218,23 @@ TEST(FirstPage, AVerdictWithoutAnExplanationAdvisesNothing) {
   }
 }
 
+// "1084 % higher" is a riddle.
+TEST(FirstPage, ALimitFarAboveTheNextIsAFactor) {
+  const RunView run = Recorded(DecodeLimits());
+  analysis::Statements statements = analysis::MakeStatements(run);
+  ASSERT_TRUE(statements.allocation);
+  const auto next = [&](double times) {
+    statements.allocation->next_bound = times * statements.allocation->limited_by.bound;
+    for (const PageLine& line : MakeFirstPage(run, statements).lines) {
+      if (line.label == "next") return line.text;
+    }
+    return std::string();
+  };
+  EXPECT_THAT(next(1.5), HasSubstr(" at a rate 50 % higher"));
+  EXPECT_THAT(next(2.5), HasSubstr(" at 2.5 times that rate"));
+  EXPECT_THAT(next(120), HasSubstr(" at 120 times that rate"));
+}
+
 TEST(FirstPage, DrawsThePipelineWithItsLimit) {
   const std::string page = Page(Make(Recorded(DecodeLimits())), 80);
   EXPECT_THAT(page, HasSubstr("[decode x1 "));

@@ -55,6 +55,15 @@ test("a click pins the cursor, and the values of that time are said", async ({ p
   expect(query(page).get("at")).not.toBeNull();
 });
 
+test("a number stays with its unit on a small screen", async ({ page, site }) => {
+  await page.setViewportSize({ width: 390, height: 900 });
+  await show(page, site + overview);
+  const parts = page.locator(".verdict .nowrap");
+  expect(await parts.allTextContents()).toContain("45.4 %");
+  const lines = await parts.evaluateAll((all) => all.map((one) => one.getClientRects().length));
+  expect(lines.every((count) => count === 1)).toBe(true);
+});
+
 test("the keyboard moves the cursor and zooms", async ({ page, site }) => {
   await show(page, site + overview);
   await page.getByRole("group", { name: /Course of the run/ }).focus();

@@ -29,17 +29,16 @@ const LABELS: Record<string, string> = {
 };
 const JOB_LABELS: Record<string, string> = { cost: "What rows cost" };
 
-// Intervals and remarks in brackets are set lighter, and "1 -> 2" stands on one line; the words stay
-// as they are.
+// Intervals and remarks in brackets are set lighter, and "1 -> 2" and a number with its unit stand on
+// one line; the words stay as they are.
+const UNBROKEN = String.raw`\S+ -> \S+|[-+<]?\d[\d.,]* (?:%|[kMGT]?i?B(?![a-z])|(?:[kM] )?\w+/s)[.,;:]?`;
+const PARTS = new RegExp(String.raw`(\[[^\][]*\][.,;:]?|\([^()]*\)[.,;:]?|${UNBROKEN})`);
 function sentence(text: string): Child[] {
+  // What is in brackets, a number, or an arrow is at every second place.
   return text
-    .split(/(\[[^\][]*\][.,;:]?|\([^()]*\)[.,;:]?|\S+ -> \S+)/)
-    .map((part) =>
-      /^[[(]/.test(part)
-        ? h("span", { class: "u" }, part)
-        : part.includes(" -> ")
-          ? h("span", { class: "nowrap" }, part)
-          : part,
+    .split(PARTS)
+    .map((part, i) =>
+      i % 2 === 0 ? part : h("span", { class: /^[[(]/.test(part) ? "u" : "nowrap" }, part),
     );
 }
 
