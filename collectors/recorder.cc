@@ -1,17 +1,12 @@
 #include "collectors/recorder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/capability.h>
 #include <malloc.h>
 #include <poll.h>
-#include <pwd.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <thread>
 #include <vector>
 
@@ -20,6 +15,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "collectors/account_tree.h"
+#include "collectors/accounting_row.h"
 #include "collectors/cost_guard.h"
 #include "collectors/environment.h"
 #include "collectors/flight_recorder.h"
@@ -28,9 +24,8 @@
 #include "collectors/peer_cpu.h"
 #include "collectors/probe_runner.h"
 #include "collectors/process_tree.h"
-#include "collectors/segment_claims.h"
-#include "collectors/segment_search.h"
-#include "probes/helper_cpu.h"
+#include "collectors/recorder_cost.h"
+#include "collectors/recorder_target.h"
 #include "probes/host/fork_events.h"
 #include "probes/process.h"
 
@@ -45,122 +40,6 @@ constexpr int64_t kYoungNs = 3'000'000'000;  // until then at every tick
 constexpr int64_t kLookNs = 10'000'000'000;  // for children that the kernel should have told of
 constexpr int64_t kMostDetailNs = 600'000'000'000;  // kept by the flight recorder, all ranges
 constexpr int64_t kMostRingNs = 600'000'000'000;
-
-std::string UserName(uint32_t uid) {
-  const passwd* user = getpwuid(uid);
-  return user ? user->pw_name : fmt::format("user {}", uid);
-}
-
-void CheckTarget(int64_t pid) {
-  if (!probes::IsAlive(pid)) {
-    std::string candidates;
-    for (const SegmentClaim& claim : ReadSegmentClaims()) {
-      if (claim.pid == 0) continue;
-      const auto stat = probes::ReadProcessStat(claim.pid);
-      candidates += fmt::format("{}{} {}", candidates.empty() ? "" : ", ", claim.pid,
-                                stat ? Printable(stat->name) : "?");
-    }
-    throw Error(ExitCode::kBadData, fmt::format("no process {}", pid), "",
-                candidates.empty() ? "no instrumented process runs here"
-                                   : "running instrumented: " + candidates);
-  }
-  const auto owner = probes::ReadOwner(pid);
-  if (owner && geteuid() != 0 && *owner != geteuid() &&
-      !probes::Host().HasCapability(CAP_SYS_PTRACE).value_or(true)) {
-    throw Error(ExitCode::kPrivilege,
-                fmt::format("not allowed to read process {} (owner: {}, you: {})", pid,
-                            UserName(*owner), UserName(geteuid())),
-                "", "needs the same user or root; in a container: --cap-add SYS_PTRACE");
-  }
-}
-
-// Room on the database's disk that can be given back when it is full, so that the end of the run
-// can still be written. The file has no name: it goes with the process.
-class Reserve {
- public:
-  explicit Reserve(const std::string& database) {
-    const std::filesystem::path folder = std::filesystem::absolute(database).parent_path();
-    fd_ = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd_ >= 0 && posix_fallocate(fd_, 0, 512 << 10) != 0) Release();
-  }
-  ~Reserve() { Release(); }
-  Reserve(const Reserve&) = delete;
-  Reserve& operator=(const Reserve&) = delete;
-  void Release() {
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  int fd_;
-};
-
-// One without labels: of the machine, of all processes together, or of this program.
-probes::Measurement Figure(const char* metric, double value) {
-  probes::Measurement figure;
-  figure.metric = metric;
-  figure.value = value;
-  return figure;
-}
-
-struct OwnCost {
-  int64_t cpu_begin_ns = ProcessCpuNs() + probes::HelperCpuNs();
-  int64_t once_begin_ns = probes::OnceCpuNs();
-  int64_t written_begin_bytes = Written();
-
-  static int64_t Written() {
-    const auto io = probes::ReadProcessIo(getpid());
-    return io ? io->written_call_bytes : 0;
-  }
-
-  int64_t CpuNs() const { return ProcessCpuNs() + probes::HelperCpuNs() - cpu_begin_ns; }
-  // Without what is done once for each file.
-  int64_t LastingCpuNs() const { return CpuNs() - (probes::OnceCpuNs() - once_begin_ns); }
-
-  void Read(const std::string& database, MeasurementSink* sink) const {
-    sink->Add(Figure("collector_cpu_ns", static_cast<double>(CpuNs())));
-    if (const auto self = probes::ReadProcessStat(getpid())) {
-      sink->Add(Figure("collector_rss_bytes", static_cast<double>(self->rss_bytes)));
-    }
-    sink->Add(
-        Figure("collector_written_bytes", static_cast<double>(Written() - written_begin_bytes)));
-    double bytes = 0;
-    for (const char* end : {"", "-wal"}) {
-      struct stat info;
-      if (stat((database + end).c_str(), &info) == 0) bytes += static_cast<double>(info.st_size);
-    }
-    sink->Add(Figure("store_bytes", bytes));
-  }
-};
-
-// CPU time of the parts of the loop.
-class Parts {
- public:
-  // Adds what the calling thread used since the last call to a part; returns it.
-  int64_t End(const char* part) {
-    const int64_t now = ThreadCpuNs();
-    const int64_t spent = now - last_ns_;
-    spent_ns_[part] += spent;
-    last_ns_ = now;
-    return spent;
-  }
-  void Read(int64_t now_ns, MeasurementSink* sink) const {
-    sink->BeginRead("collector parts", now_ns);
-    for (const auto& [part, ns] : spent_ns_) {
-      probes::Measurement m;
-      m.metric = "collector_part_ns";
-      m.value = static_cast<double>(ns);
-      m.labels.subject = part;
-      m.course = false;
-      sink->Add(m);
-    }
-    sink->EndRead();
-  }
-
- private:
-  int64_t last_ns_ = ThreadCpuNs();
-  std::map<std::string, int64_t> spent_ns_;
-};
 
 RunInfo Describe(const RecorderOptions& options) {
   RunInfo info = DescribeRun(options.pid, options.run_name, options.pipeline_path, options.program);
@@ -186,8 +65,8 @@ class RecorderLoop {
         runner_(host_, target_, &sink_),
         start_ns_(StartProbes()),
         tree_(options.pid, start_ns_),
-        accounts_(start_ns_, level() >= 2) {
-    program_ = options.program;
+        accounts_(start_ns_, level() >= 2),
+        accounting_(options.program) {
     if (!options.command.empty()) tree_.SetRootCommand(options.program, options.command);
     if (options.trigger) flight_.emplace(options.ring_ns);
     result_.run_id = store_.BeginRun(Describe(options));
@@ -528,81 +407,6 @@ class RecorderLoop {
     sink_.EndRead();
   }
 
-  // What the run row says of how time was split. Written when it changes.
-  void DescribeAccounting() {
-    const account::AccountSegment* segment = accounts_.first();
-    if (segment) {
-      program_ = segment->program();
-      account_level_ = segment->level();
-      if (!described_clock_) {
-        described_clock_ = true;
-        store_.SetProbe(
-            result_.run_id, "account clock", segment->uses_tsc() ? "active" : "degraded",
-            segment->uses_tsc() ? "" : "no invariant time-stamp counter: clock_gettime", "");
-        const bool clock = segment->level() >= 2;
-        store_.SetProbe(result_.run_id, "thread CPU clock", clock ? "active" : "unavailable",
-                        clock ? "" : "HEADRACE_ACCOUNT_LEVEL=1",
-                        clock ? "" : "leave HEADRACE_ACCOUNT_LEVEL unset");
-      }
-    } else if (!accounts_.ever_attached()) {
-      if (const TreeProcess* root = tree_.Find(options_.pid)) program_ = root->row.name;
-    }
-    int64_t reached = 0;
-    std::string note;
-    const bool kernel = runner_.has_splits();
-    if (!accounts_.ever_attached()) {
-      note = level() == 0 ? "seen from outside: --level 0"
-             : kernel     ? "seen from outside, with eBPF: the process is not instrumented"
-                          : "seen from outside: the process is not instrumented";
-    } else {
-      reached = std::min(account_level_, int64_t{level()});
-      note = reached >= 2 ? "c by the thread CPU clock, q by the scheduler, b the rest"
-                          : "c, b and q in one figure";
-      if (kernel) {
-        reached = 3;
-        note = "b and q by eBPF at every switch of a thread, c the rest";
-      }
-      if (runner_.level_reached() >= 4) {
-        reached = 4;
-        note += "; hardware counters by operator";
-      }
-    }
-    if (!accounts_.ever_attached()) FindObstacle();
-    const std::string all =
-        fmt::format("{} {} {} {} {}", reached, program_, note, refused_, obstacle_.reason);
-    if (all == described_) return;
-    described_ = all;
-    store_.SetAccounting(result_.run_id, program_, reached, note);
-    const bool has = accounts_.ever_attached();
-    store_.SetProbe(result_.run_id, "operator accounts", has ? "active" : "unavailable",
-                    has                        ? refused_
-                    : level() == 0             ? "left out by --level 0"
-                    : !refused_.empty()        ? refused_
-                    : obstacle_.reason.empty() ? "the process keeps none"
-                                               : "the process keeps none: " + obstacle_.reason,
-                    has                        ? ""
-                    : level() == 0             ? "--level 1"
-                    : obstacle_.reason.empty() ? "write them with headrace/account.h"
-                                               : obstacle_.fix,
-                    has ? "" : "operators, queues, steps");
-  }
-
-  // Why there are no accounts, as far as the processes' folder for them tells.
-  void FindObstacle() {
-    constexpr size_t kMostAsked = 16;
-    if (level() == 0 || MonotonicNs() < next_obstacle_ns_) return;
-    next_obstacle_ns_ = MonotonicNs() + kFineNs;
-    const std::vector<int64_t>& live = tree_.live();  // of the dead, what was found stays
-    for (size_t i = 0; i < std::min(kMostAsked, live.size()); i++) {
-      obstacle_ = SegmentSearch(live[i]).FindObstacle();
-      if (obstacle_.reason.empty()) continue;
-      if (live[i] != options_.pid) {
-        obstacle_.reason = fmt::format("of {}, {}", live[i], obstacle_.reason);
-      }
-      return;
-    }
-  }
-
   void Commit(bool last) {
     const int64_t now = last_ns_;
     const bool fine = last || now >= next_fine_ns_;
@@ -622,7 +426,8 @@ class RecorderLoop {
                   flight_ ? AppendPart::kTotals : AppendPart::kAll);
     pending_ = std::move(rest);
     if (flight_) StoreFlight(last);
-    DescribeAccounting();
+    accounting_.Write(&store_,
+                      {result_.run_id, options_.pid, level(), accounts_, tree_, runner_, refused_});
     for (const ProbeStatus& s : runner_.TakeChanged()) {
       store_.SetProbe(result_.run_id, s.probe, s.state, s.reason, s.fix, s.affects);
     }
@@ -715,7 +520,7 @@ class RecorderLoop {
   OwnCost cost_;
   CostGuard cost_guard_{ReadCoreBudget().cores,
                         static_cast<double>(std::thread::hardware_concurrency())};
-  Parts parts_;
+  PartCosts parts_;
   MeasurementSink sink_;
   ProbeRunner runner_;
   int64_t start_ns_;
@@ -733,11 +538,8 @@ class RecorderLoop {
   int64_t tree_cpu_ns_ = 0;
   std::optional<int64_t> host_busy_ns_;
   int64_t host_read_ns_ = 0;
-  std::string program_, described_, refused_;
-  SegmentSearch::Obstacle obstacle_;
-  int64_t next_obstacle_ns_ = 0;
-  int64_t account_level_ = 1;
-  bool described_clock_ = false;
+  std::string refused_;
+  AccountingRow accounting_;
   int scheduler_times_ = -1;
   std::vector<DetailRange> ranges_;
   std::map<std::string, std::pair<int64_t, int64_t>> stored_losses_;
