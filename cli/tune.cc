@@ -21,6 +21,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/spoken_decisions.h"
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
 #include "dashboards/tune_page.h"
@@ -88,47 +89,6 @@ void Complete(const TuneOptions& options, dashboards::TunePage* page) {
   page->file = options.pipeline;
   page->output = options.output;
 }
-
-// Tells of decisions as they are made and judged. Why it stopped is the result's to say.
-class SpokenDecisions : public analysis::DecisionSink {
- public:
-  // `tells_stop`: nobody prints the result, or not soon.
-  explicit SpokenDecisions(bool tells_stop) : tells_stop_(tells_stop) {}
-
-  void Take(const analysis::Decision& decision) override {
-    using analysis::TuneVerdict;
-    if (decision.action == analysis::TuneAction::kStop && !tells_stop_) return;
-    const std::string at = FormatDuration(static_cast<double>(decision.at_ns));
-    if (decision.verdict == TuneVerdict::kOpen && !decision.applied_ns) {
-      Say(fmt::format("at {}: {}{}{}: {}", at, Words(decision.action),
-                      decision.changes.empty() ? "" : " ", analysis::Describe(decision.changes),
-                      decision.reason));
-      if (decision.predicted) {
-        Say(fmt::format("        predicted {} [{}, {}] instead of {}",
-                        FormatRate(*decision.predicted, "batches"),
-                        FormatCount(decision.predicted_interval.low),
-                        FormatCount(decision.predicted_interval.high),
-                        FormatRate(decision.now.value_or(0), "batches")));
-      }
-    } else if (decision.effect && decision.verdict != TuneVerdict::kOpen) {
-      Say(fmt::format("        {}: {:+.1f} % [{:.1f}, {:.1f}], {}",
-                      analysis::TuneVerdictName(decision.verdict), 100 * *decision.effect,
-                      100 * decision.effect_interval.low, 100 * decision.effect_interval.high,
-                      FormatRate(decision.observed.value_or(0), "batches")));
-    }
-  }
-
- private:
-  static std::string Words(analysis::TuneAction action) {
-    return action == analysis::TuneAction::kScaleDown ? "scale down"
-                                                      : analysis::TuneActionName(action);
-  }
-  static void Say(const std::string& line) {
-    std::fputs((Printable(line, 1000) + "\n").c_str(), stderr);
-  }
-
-  const bool tells_stop_;
-};
 
 // ---- running ------------------------------------------------------------------------------------
 
@@ -380,6 +340,26 @@ void DecideCache(const TuneOptions& options, dashboards::TunePage* tuned,
   tuned->start_settings = experiments::TuneCache(what, sinks).decision.start_settings;
 }
 
+// The pipeline file with what the options change. Tuning takes as long as it takes: the table is
+// read again and again, unless told otherwise.
+reader::PipelineSpec SpecOf(const TuneOptions& options, const reader::Settings& settings) {
+  reader::PipelineSpec spec = reader::LoadPipeline(options.pipeline, settings);
+  if (!options.epochs) spec.epochs = 0;
+  return spec;
+}
+
+// What the page says of the pipeline that was tuned.
+void DescribePipeline(const TuneOptions& options, const reader::Pipeline& pipeline,
+                      dashboards::TunePage* page) {
+  page->pipeline = std::filesystem::absolute(options.pipeline).string();
+  page->name = options.name.empty() ? pipeline.spec().name : options.name;
+  const reader::PipelineProgress progress = pipeline.progress();
+  if (progress.batches > 0) {
+    page->rows_per_batch =
+        static_cast<double>(progress.rows) / static_cast<double>(progress.batches);
+  }
+}
+
 int Run(const TuneOptions& options) {
   if (options.explains) return Explain(options);
   CheckOptions(options);
@@ -391,9 +371,7 @@ int Run(const TuneOptions& options) {
   if (!options.duration.empty() && duration_ns <= 0)
     throw Error(ExitCode::kUsage, "must be longer than 0", "--duration");
   const reader::Settings settings = AllSettings(options);
-  reader::PipelineSpec spec = reader::LoadPipeline(options.pipeline, settings);
-  // Tuning takes as long as it takes: the table is read again and again.
-  if (!options.epochs) spec.epochs = 0;
+  reader::PipelineSpec spec = SpecOf(options, settings);
   const analysis::TunerOptions tuner_options = TunerOptionsOf(options, spec);
   if (options.cores > 0) LimitCores(options.cores);
   experiments::ChooseGap(options.database, &spec);
@@ -443,14 +421,8 @@ int Run(const TuneOptions& options) {
     if (!failure) failure = error;
   }
   if (failure) throw *failure;
-  tuned.pipeline = std::filesystem::absolute(options.pipeline).string();
-  tuned.name = options.name.empty() ? pipeline.spec().name : options.name;
   tuned.run_id = run_id;
-  const reader::PipelineProgress progress = pipeline.progress();
-  if (progress.batches > 0) {
-    tuned.rows_per_batch =
-        static_cast<double>(progress.rows) / static_cast<double>(progress.batches);
-  }
+  DescribePipeline(options, pipeline, &tuned);
   if (!options.cache.tiers.empty() && !experiments::Interrupted())
     DecideCache(options, &tuned, sinks);
   return Finish(std::move(tuned), options, stored.failure(), feed ? &*feed : nullptr);
