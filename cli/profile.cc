@@ -180,6 +180,31 @@ int SignalFor(const collectors::Child& child, int number, bool in_background, bo
   return SIGTERM;
 }
 
+// How the command ended, which run it is, and the first page of that; or what became of the
+// recording.
+void SayWhatIsSaved(const collectors::Recording& result,
+                    const collectors::RecorderOptions& recorder, const std::optional<Error>& lost,
+                    int64_t run_id, int status, int64_t ran_ns) {
+  const double seconds = static_cast<double>(ran_ns) / 1e9;
+  if (lost) {
+    Say(fmt::format("headrace profile: {}; what was recorded before is run {} in {}\n",
+                    lost->what(), run_id, recorder.database));
+  } else if (result.state == collectors::RunState::kTruncated) {
+    Say(fmt::format("headrace profile: {}: {}; free space, or use --db elsewhere\n",
+                    recorder.database, FullDisk(result)));
+  } else if (result.duration_ns < 2'000'000'000 && result.steps < 20) {
+    Say(
+        fmt::format("command {} after {:.2f} s; too short for a verdict (need >= 2 s or 20 steps). "
+                    "Saved run {} in {}\n",
+                    HowItEnded(status), seconds, result.run_id, result.database));
+  } else {
+    Say(fmt::format("command {} after {:.1f} s; saved {} as run {} in {}\n", HowItEnded(status),
+                    seconds, FormatDuration(static_cast<double>(result.duration_ns)), result.run_id,
+                    result.database));
+    Say(FirstPageOf(result.database, result.run_id, STDERR_FILENO));
+  }
+}
+
 int ProfileCommand(ProfileOptions& options, const std::vector<std::string>& command) {
   collectors::RecorderOptions& recorder = options.recorder;
   for (const std::string& word : command) {
@@ -243,24 +268,7 @@ int ProfileCommand(ProfileOptions& options, const std::vector<std::string>& comm
     Say(fmt::format("headrace profile: {}\n", Displaced(result, recorder.database).what()));
   }
   if (options.quiet || (!lost && result.database.empty())) return code;
-  const double seconds = static_cast<double>(MonotonicNs() - begin_ns) / 1e9;
-  if (lost) {
-    Say(fmt::format("headrace profile: {}; what was recorded before is run {} in {}\n",
-                    lost->what(), run_id, recorder.database));
-  } else if (result.state == collectors::RunState::kTruncated) {
-    Say(fmt::format("headrace profile: {}: {}; free space, or use --db elsewhere\n",
-                    recorder.database, FullDisk(result)));
-  } else if (result.duration_ns < 2'000'000'000 && result.steps < 20) {
-    Say(
-        fmt::format("command {} after {:.2f} s; too short for a verdict (need >= 2 s or 20 steps). "
-                    "Saved run {} in {}\n",
-                    HowItEnded(status), seconds, result.run_id, result.database));
-  } else {
-    Say(fmt::format("command {} after {:.1f} s; saved {} as run {} in {}\n", HowItEnded(status),
-                    seconds, FormatDuration(static_cast<double>(result.duration_ns)), result.run_id,
-                    result.database));
-    Say(FirstPageOf(result.database, result.run_id, STDERR_FILENO));
-  }
+  SayWhatIsSaved(result, recorder, lost, run_id, status, MonotonicNs() - begin_ns);
   return code;
 }
 

@@ -81,62 +81,82 @@ struct TimeUsed {
   double seconds, cpu_seconds;  // cpu_seconds: of this process, without the collector
 };
 
+// What a run came to, by this process's own clock.
+struct RunTotals {
+  PipelineProgress done;
+  bool repeats;
+  double seconds, cpu_seconds, stall;
+
+  double PerSecond(uint64_t count) const {
+    return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+  }
+};
+
+RunTotals TotalsOf(const Pipeline& pipeline, const TimeUsed& used) {
+  RunTotals totals{pipeline.progress(), pipeline.spec().repeat_first_batch, used.seconds,
+                   used.cpu_seconds, 0};
+  const PipelineProgress& done = totals.done;
+  // Its steps follow one another, once there is a batch.
+  if (totals.repeats) totals.seconds = static_cast<double>(done.compute_ns) / 1e9;
+  if (done.wait_ns + done.compute_ns != 0) {
+    totals.stall =
+        static_cast<double>(done.wait_ns) / static_cast<double>(done.wait_ns + done.compute_ns);
+  }
+  return totals;
+}
+
+void PrintRunJson(const RunOptions& options, const Pipeline& pipeline, const RunTotals& totals,
+                  int64_t run_id, const workloads::RowChecksums& checksums,
+                  const workloads::TrainingFigures& training) {
+  const PipelineProgress& done = totals.done;
+  nlohmann::json out = {
+      {"schema", "headrace.run/1"},
+      {"pipeline", pipeline.spec().name},
+      {"kind", totals.repeats               ? "ceiling"
+               : pipeline.spec().cold_reads ? "cold"
+                                            : "usual"},
+      {"rows_count", done.rows},
+      {"batches_count", done.batches},
+      {"duration_s", totals.seconds},
+      {"cpu_s", totals.cpu_seconds},
+      {"rows_per_second", totals.PerSecond(done.rows)},
+      {"batches_per_second", totals.PerSecond(done.batches)},
+      {"stall_ratio",
+       done.batches == 0 || totals.repeats ? nlohmann::json() : nlohmann::json(totals.stall)},
+      {"interrupted", experiments::Interrupted()}};
+  if (done.skipped_stripes > 0) {
+    out["skipped_stripes_count"] = done.skipped_stripes;
+    out["skipped_rows_count"] = done.skipped_rows;
+  }
+  if (!done.locked_columns.empty()) out["locked_columns"] = done.locked_columns;
+  if (done.resumed) out["resumed_rows_count"] = done.resumed_rows;
+  out["run_id"] = run_id > 0 ? nlohmann::json(run_id) : nlohmann::json();
+  if (options.checksum) {
+    out["checksum"] = {{"rows_count", checksums.rows},
+                       {"multiset", fmt::format("{:016x}", checksums.multiset)},
+                       {"ordered", fmt::format("{:016x}", checksums.ordered)}};
+  }
+  if (training.steps > 0) {
+    out["training"] = {{"steps_count", training.steps},
+                       {"parameters_count", training.parameters},
+                       {"first_loss", training.first_loss},
+                       {"last_loss", training.last_loss}};
+  }
+  fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
 void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const TimeUsed& used,
                   int64_t run_id, const workloads::RowChecksums& checksums,
                   const workloads::TrainingFigures& training) {
-  const PipelineProgress done = pipeline.progress();
-  const bool repeats = pipeline.spec().repeat_first_batch;
-  // Its steps follow one another, once there is a batch.
-  const double seconds = repeats ? static_cast<double>(done.compute_ns) / 1e9 : used.seconds;
-  const auto per_second = [&](uint64_t count) {
-    return seconds > 0 ? static_cast<double>(count) / seconds : 0;
-  };
-  const double stall =
-      done.wait_ns + done.compute_ns == 0
-          ? 0
-          : static_cast<double>(done.wait_ns) / static_cast<double>(done.wait_ns + done.compute_ns);
-  if (options.json) {
-    nlohmann::json out = {
-        {"schema", "headrace.run/1"},
-        {"pipeline", pipeline.spec().name},
-        {"kind", repeats                      ? "ceiling"
-                 : pipeline.spec().cold_reads ? "cold"
-                                              : "usual"},
-        {"rows_count", done.rows},
-        {"batches_count", done.batches},
-        {"duration_s", seconds},
-        {"cpu_s", used.cpu_seconds},
-        {"rows_per_second", per_second(done.rows)},
-        {"batches_per_second", per_second(done.batches)},
-        {"stall_ratio", done.batches == 0 || repeats ? nlohmann::json() : nlohmann::json(stall)},
-        {"interrupted", experiments::Interrupted()}};
-    if (done.skipped_stripes > 0) {
-      out["skipped_stripes_count"] = done.skipped_stripes;
-      out["skipped_rows_count"] = done.skipped_rows;
-    }
-    if (!done.locked_columns.empty()) out["locked_columns"] = done.locked_columns;
-    if (done.resumed) out["resumed_rows_count"] = done.resumed_rows;
-    out["run_id"] = run_id > 0 ? nlohmann::json(run_id) : nlohmann::json();
-    if (options.checksum) {
-      out["checksum"] = {{"rows_count", checksums.rows},
-                         {"multiset", fmt::format("{:016x}", checksums.multiset)},
-                         {"ordered", fmt::format("{:016x}", checksums.ordered)}};
-    }
-    if (training.steps > 0) {
-      out["training"] = {{"steps_count", training.steps},
-                         {"parameters_count", training.parameters},
-                         {"first_loss", training.first_loss},
-                         {"last_loss", training.last_loss}};
-    }
-    fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    return;
-  }
+  const RunTotals totals = TotalsOf(pipeline, used);
+  if (options.json) return PrintRunJson(options, pipeline, totals, run_id, checksums, training);
+  const PipelineProgress& done = totals.done;
   if (options.quiet) return;
   const std::string rates =
       // The report's rate is of the steady phase.
-      fmt::format("{:.1f} s: {}, {:.1f} batches/s from start to end", seconds,
-                  FormatRate(per_second(done.rows), "rows"), per_second(done.batches));
-  if (repeats && done.batches > 0) {
+      fmt::format("{:.1f} s: {}, {:.1f} batches/s from start to end", totals.seconds,
+                  FormatRate(totals.PerSecond(done.rows), "rows"), totals.PerSecond(done.batches));
+  if (totals.repeats && done.batches > 0) {
     fmt::print(
         "{}: one batch of {} rows repeated, {} steps in {}: what the trainer takes of input that "
         "costs nothing",
@@ -146,8 +166,8 @@ void PrintSummary(const RunOptions& options, const Pipeline& pipeline, const Tim
                rates);
   }
   // For a recorded run the first page says how long the trainer waited in the steady phase.
-  if (done.batches > 0 && !repeats && run_id == 0)
-    fmt::print("; the trainer waited {} of the time", FormatPercent(stall));
+  if (done.batches > 0 && !totals.repeats && run_id == 0)
+    fmt::print("; the trainer waited {} of the time", FormatPercent(totals.stall));
   fmt::print("\n");
   if (training.steps > 0)
     fmt::print("trained {} steps of {} parameters: loss {:.4f} at first, {:.4f} at the end\n",

@@ -165,6 +165,34 @@ std::vector<double> RatesAfterRows(const analysis::RunView& run, double rows) {
   return rates;
 }
 
+namespace {
+
+// What the plan sets, and at the next start.
+void Announce(const analysis::Allocation& plan, const std::string& after, const std::string& tier,
+              analysis::Decision* decision) {
+  decision->changes = plan.changes;
+  for (const analysis::Change& change : plan.changes) {
+    decision->settings[change.knob] = change.to;
+    decision->start_settings[change.knob] = std::to_string(change.to);
+  }
+  decision->start_settings["cache.after"] = after;
+  decision->start_settings["cache.tier"] = tier;
+  decision->start_settings["cache.budget"] =
+      fmt::format("{}MiB", analysis::CacheBudgetMiB(plan.caches.front()));
+  decision->predicted = plan.predicted;
+  decision->predicted_interval = plan.predicted_interval;
+  decision->then_limited_by = analysis::Describe(plan.limited_by);
+  decision->memory_bytes = plan.memory_bytes;
+}
+
+std::string WhyUnverified(const CacheTuning& what, const std::string& tier, double fill_s) {
+  if (tier != "memory") return "a cache on a disk needs cache.folder, which is yours to name";
+  if (what.most_verify_ns <= 0) return "no run was asked for";
+  return fmt::format("filling it takes {}", FormatDuration(fill_s * 1e9));
+}
+
+}  // namespace
+
 CacheTuned TuneCache(const CacheTuning& what, const std::vector<analysis::DecisionSink*>& sinks) {
   const analysis::RunView run = analysis::LoadRun(what.database, std::to_string(what.run_id));
   const analysis::PipelineModel model(run);
@@ -195,30 +223,15 @@ CacheTuned TuneCache(const CacheTuning& what, const std::vector<analysis::Decisi
     return tuned;
   }
   const analysis::PlannedCache& cache = plan.caches.front();
-  decision.changes = plan.changes;
-  for (const analysis::Change& change : plan.changes) {
-    decision.settings[change.knob] = change.to;
-    decision.start_settings[change.knob] = std::to_string(change.to);
-  }
   const std::string& tier = question.tiers[cache.tier].name;
-  decision.start_settings["cache.after"] = after;
-  decision.start_settings["cache.tier"] = tier;
-  decision.start_settings["cache.budget"] = fmt::format("{}MiB", analysis::CacheBudgetMiB(cache));
-  decision.predicted = plan.predicted;
-  decision.predicted_interval = plan.predicted_interval;
-  decision.then_limited_by = analysis::Describe(plan.limited_by);
-  decision.memory_bytes = plan.memory_bytes;
+  Announce(plan, after, tier, &decision);
   decision.reason = Why(model, question, plan, choice);
   const double fill_s = question.epoch_batches / std::max(1e-9, plan.predicted_fill.value_or(0));
   const double run_ns = kFillMargin * fill_s * 1e9 + static_cast<double>(kWarmNs);
   const bool verifies = tier == "memory" && run_ns < static_cast<double>(what.most_verify_ns);
   if (!verifies) {
-    decision.reason += "; takes effect at the next start, not verified: ";
-    decision.reason += tier != "memory"
-                           ? "a cache on a disk needs cache.folder, which is yours to name"
-                       : what.most_verify_ns <= 0
-                           ? std::string("no run was asked for")
-                           : fmt::format("filling it takes {}", FormatDuration(fill_s * 1e9));
+    decision.reason +=
+        "; takes effect at the next start, not verified: " + WhyUnverified(what, tier, fill_s);
     Tell(decision, sinks);
     return tuned;
   }

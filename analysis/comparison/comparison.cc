@@ -399,6 +399,52 @@ SequentialTest Replay(const ComparisonInput& input, const SequentialPlan& plan) 
   return test;
 }
 
+namespace {
+
+// The verdict on the first metric where pairs were looked at as they came, and might have ended
+// early. `plan` null: the one that follows from the input.
+void JudgeSequentially(const ComparisonInput& input, const SequentialPlan* plan, Comparison* out) {
+  ComparedMetric& first = out->metrics[0];
+  std::optional<SequentialPlan> own;
+  if (plan == nullptr) own = PlanSequential(input.planned_pairs, input.alpha);
+  SequentialTest test = Replay(input, plan == nullptr ? *own : *plan);
+  // It ended for the time, or pairs that had counted at first are left out->
+  if (!test.step().stop) test.Close();
+  out->stopped_early = out->units < input.planned_pairs && test.looked_at() < input.planned_pairs;
+  out->stopped_why = StopReasonName(test.step().why);
+  const bool flip = !InfoOf(first.figure).higher_is_better;
+  const auto as_change = [&](const Interval& interval) {
+    return flip ? Interval{-interval.high, -interval.low} : interval;
+  };
+  first.sequential = true;
+  first.change = flip ? -test.estimate() : test.estimate();
+  first.interval = as_change(test.interval());
+  first.verdict = VerdictOf(first.interval, as_change(test.within()), first.margin);
+  // Looking often at the first metric is looking often at what goes with it.
+  const auto looks = static_cast<double>(
+      std::count_if(test.plan().looks.begin(), test.plan().looks.end(),
+                    [&](const SequentialPlan::Look& look) { return look.pairs <= out->units; }));
+  for (size_t i = 1; i < out->metrics.size(); ++i) {
+    if (out->metrics[i].p)
+      out->metrics[i].p = std::min(1.0, *out->metrics[i].p * std::max(looks, 1.0));
+  }
+}
+
+// Several metrics are looked at: each has its p by Holm.
+void CorrectForMany(std::vector<ComparedMetric>* metrics) {
+  std::vector<double> p;
+  for (const ComparedMetric& metric : *metrics) {
+    p.push_back(metric.sequential ? std::numeric_limits<double>::quiet_NaN()
+                                  : metric.p.value_or(std::numeric_limits<double>::quiet_NaN()));
+  }
+  const std::vector<double> holm = Holm(p);
+  for (size_t i = 0; i < holm.size(); ++i) {
+    if (std::isfinite(holm[i])) (*metrics)[i].p_holm = holm[i];
+  }
+}
+
+}  // namespace
+
 Comparison Compare(const ComparisonInput& input, const SequentialPlan* plan) {
   const std::vector<Figure> family = FamilyOf(input);
   if (family.empty()) {
@@ -424,39 +470,9 @@ Comparison Compare(const ComparisonInput& input, const SequentialPlan* plan) {
   const bool sequential = input.unit == ComparedUnit::kPair && input.planned_pairs >= 2 &&
                           first.change && !first.identical;
   if (sequential) {
-    std::optional<SequentialPlan> own;
-    if (plan == nullptr) own = PlanSequential(input.planned_pairs, input.alpha);
-    SequentialTest test = Replay(input, plan == nullptr ? *own : *plan);
-    // It ended for the time, or pairs that had counted at first are left out.
-    if (!test.step().stop) test.Close();
-    out.stopped_early = out.units < input.planned_pairs && test.looked_at() < input.planned_pairs;
-    out.stopped_why = StopReasonName(test.step().why);
-    const bool flip = !InfoOf(first.figure).higher_is_better;
-    const auto as_change = [&](const Interval& interval) {
-      return flip ? Interval{-interval.high, -interval.low} : interval;
-    };
-    first.sequential = true;
-    first.change = flip ? -test.estimate() : test.estimate();
-    first.interval = as_change(test.interval());
-    first.verdict = VerdictOf(first.interval, as_change(test.within()), first.margin);
-    // Looking often at the first metric is looking often at what goes with it.
-    const auto looks = static_cast<double>(
-        std::count_if(test.plan().looks.begin(), test.plan().looks.end(),
-                      [&](const SequentialPlan::Look& look) { return look.pairs <= out.units; }));
-    for (size_t i = 1; i < out.metrics.size(); ++i) {
-      if (out.metrics[i].p)
-        out.metrics[i].p = std::min(1.0, *out.metrics[i].p * std::max(looks, 1.0));
-    }
+    JudgeSequentially(input, plan, &out);
   }
-  std::vector<double> p;
-  for (const ComparedMetric& metric : out.metrics) {
-    p.push_back(metric.sequential ? std::numeric_limits<double>::quiet_NaN()
-                                  : metric.p.value_or(std::numeric_limits<double>::quiet_NaN()));
-  }
-  const std::vector<double> holm = Holm(p);
-  for (size_t i = 0; i < holm.size(); ++i) {
-    if (std::isfinite(holm[i])) out.metrics[i].p_holm = holm[i];
-  }
+  CorrectForMany(&out.metrics);
   const double best = BestP(input.unit, first.a_values.size(), first.b_values.size());
   const bool few = input.unit == ComparedUnit::kPair
                        ? static_cast<double>(out.units) < kFewestPairsToCompare

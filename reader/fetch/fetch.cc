@@ -31,6 +31,39 @@ uint64_t MostAtOnce(const FetchOptions& options, uint64_t alignment) {
   return std::max(options.max_read_bytes, std::max(kLeast, alignment)) / alignment * alignment;
 }
 
+// Counts what the tier has; returns the ranges of all other streams.
+std::vector<ByteRange> CountHits(const dwrf::StripePlan& plan, const TierStreams& found,
+                                 FetchedStripe* fetched) {
+  std::vector<ByteRange> missing;
+  for (size_t i = 0; i < plan.streams.size(); ++i) {
+    const dwrf::StreamInfo& stream = plan.streams[i];
+    const bool is_hit = !found.streams[i].empty();
+    fetched->stream_bytes += stream.length;
+    ++(is_hit ? fetched->tier.hits : fetched->tier.misses);
+    (is_hit ? fetched->tier.hit_bytes : fetched->tier.miss_bytes) += stream.length;
+    if (!is_hit) missing.push_back({stream.offset, stream.length});
+  }
+  return missing;
+}
+
+// Each read goes to its place behind `data`.
+std::vector<ReadRequest> Requests(const FetchOptions& options, uint64_t alignment,
+                                  const std::vector<ByteRange>& reads,
+                                  const std::vector<uint64_t>& places, uint8_t* data) {
+  std::vector<ReadRequest> requests;
+  requests.reserve(reads.size());
+  // What joins all ranges to one would leave a source nothing to do at a time.
+  const uint64_t most = options.whole.length > 0 ? MostAtOnce(options, alignment) : UINT64_MAX;
+  for (size_t i = 0; i < reads.size(); ++i) {
+    for (uint64_t done = 0; done < reads[i].length;) {
+      const uint64_t part = std::min(most, reads[i].length - done);
+      requests.push_back({reads[i].offset + done, {data + places[i] + done, part}});
+      done += part;
+    }
+  }
+  return requests;
+}
+
 }  // namespace
 
 BufferPool& StripeBuffers() {
@@ -44,15 +77,7 @@ FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOpti
   TierStreams found;
   if (tier != nullptr) found = tier->Find(plan, source);
   found.streams.resize(plan.streams.size());
-  std::vector<ByteRange> missing;
-  for (size_t i = 0; i < plan.streams.size(); ++i) {
-    const dwrf::StreamInfo& stream = plan.streams[i];
-    const bool is_hit = !found.streams[i].empty();
-    fetched.stream_bytes += stream.length;
-    ++(is_hit ? fetched.tier.hits : fetched.tier.misses);
-    (is_hit ? fetched.tier.hit_bytes : fetched.tier.miss_bytes) += stream.length;
-    if (!is_hit) missing.push_back({stream.offset, stream.length});
-  }
+  std::vector<ByteRange> missing = CountHits(plan, found, &fetched);
   const uint64_t wanted_bytes = options.whole.length == 0 ? 0 : PlanReads(missing).wanted_bytes;
   if (options.whole.length > 0) missing.push_back(options.whole);
   const uint64_t alignment = source.alignment();
@@ -78,17 +103,7 @@ FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOpti
   }
   uint8_t* const data = reinterpret_cast<uint8_t*>(
       RoundUp(reinterpret_cast<uintptr_t>(fetched.bytes->data()), alignment));
-  std::vector<ReadRequest> requests;
-  requests.reserve(reads.size());
-  // What joins all ranges to one would leave a source nothing to do at a time.
-  const uint64_t most = options.whole.length > 0 ? MostAtOnce(options, alignment) : UINT64_MAX;
-  for (size_t i = 0; i < reads.size(); ++i) {
-    for (uint64_t done = 0; done < reads[i].length;) {
-      const uint64_t part = std::min(most, reads[i].length - done);
-      requests.push_back({reads[i].offset + done, {data + places[i] + done, part}});
-      done += part;
-    }
-  }
+  const std::vector<ReadRequest> requests = Requests(options, alignment, reads, places, data);
   try {
     source.ReadMany(requests, &fetched.figures);
   } catch (...) {

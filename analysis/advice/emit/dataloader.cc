@@ -83,6 +83,38 @@ std::string WhyWorkers(const PipelineModel& model, const Allocation& plan, size_
   return fmt::format("{}; {}; more would gain less than 3 %", Waited(model), cost);
 }
 
+// `now`: batches that each worker prepares ahead; `all`: that all workers will.
+void AddPrefetchFactor(const StageModel& stage, int factor, int now, int all, Emitted* e) {
+  if (factor != now) {
+    e->settings.push_back(
+        Setting("prefetch_factor", std::to_string(factor), std::to_string(now),
+                fmt::format("{} batches ahead in all: their cost varies by {} from one to the next",
+                            all, FormatPercent(stage.cv))));
+  } else {
+    e->settings.push_back(Setting(
+        "prefetch_factor", std::to_string(factor), std::to_string(now),
+        fmt::format("unchanged: {} batches ahead in all are enough for a cost that varies by "
+                    "{} from one to the next",
+                    all, FormatPercent(stage.cv))));
+  }
+}
+
+// Whether batches may come out of order, where that pays.
+void AddOrder(const PipelineModel& model, size_t s, const Settings& settings, Emitted* e) {
+  const double kept = model.ordered() ? model.OrderShare(s, settings) : 1;
+  if (model.ordered() && kept < 1 - kOrderLoss) {
+    EmittedSetting order = Setting(
+        "in_order", "False", "True",
+        fmt::format("waiting for the batch that is due costs workers {} of their rate (simulated); "
+                    "torch 2.6 or later; batches then come in another order",
+                    FormatPercent(1 - kept)));
+    order.is_choice = true;
+    e->settings.push_back(order);
+  } else if (!model.ordered()) {
+    e->unknown.push_back({"in_order", "what the order of batches costs is not recorded"});
+  }
+}
+
 Emitted FromWorkers(const RunView& run, const PipelineModel& model, const StageModel& stage,
                     const Budget& budget) {
   const auto s = static_cast<size_t>(&stage - model.stages().data());
@@ -122,31 +154,9 @@ Emitted FromWorkers(const RunView& run, const PipelineModel& model, const StageM
   if (ranks > 1) why += fmt::format("; of each of {} ranks", ranks);
   e.settings.push_back(Setting("num_workers", std::to_string(EachRank(run, to)),
                                std::to_string(EachRank(run, now)), why));
-  if (factor != ahead) {
-    e.settings.push_back(
-        Setting("prefetch_factor", std::to_string(factor), std::to_string(ahead),
-                fmt::format("{} batches ahead in all: their cost varies by {} from one to the next",
-                            factor * to, FormatPercent(stage.cv))));
-  } else {
-    e.settings.push_back(Setting(
-        "prefetch_factor", std::to_string(factor), std::to_string(ahead),
-        fmt::format("unchanged: {} batches ahead in all are enough for a cost that varies by "
-                    "{} from one to the next",
-                    factor * to, FormatPercent(stage.cv))));
-  }
+  AddPrefetchFactor(stage, factor, ahead, factor * to, &e);
   AddCommon(run, workers, now, &e);
-  const double kept = model.ordered() ? model.OrderShare(s, settings) : 1;
-  if (model.ordered() && kept < 1 - kOrderLoss) {
-    EmittedSetting order = Setting(
-        "in_order", "False", "True",
-        fmt::format("waiting for the batch that is due costs workers {} of their rate (simulated); "
-                    "torch 2.6 or later; batches then come in another order",
-                    FormatPercent(1 - kept)));
-    order.is_choice = true;
-    e.settings.push_back(order);
-  } else if (!model.ordered()) {
-    e.unknown.push_back({"in_order", "what the order of batches costs is not recorded"});
-  }
+  AddOrder(model, s, settings, &e);
   e.now = model.demands().rate;
   const Variant what{settings, {}};
   if (settings == current) {
