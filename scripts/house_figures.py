@@ -43,7 +43,36 @@ reach = {unit: reached(unit) for unit in list(includes)}
 circles = {frozenset(other for other in reach[unit] if unit in reach.get(other, ())) for unit in reach if unit in reach[unit]}
 print(f"circles of units that include each other: {len(circles)}")
 print(f"files over 600 lines: {sum(len(lines) - 1 > 600 for lines in text.values())}")
+print(f"lines of production code: {sum(len(lines) - 1 for lines in text.values())}")
 print(f"lines in cli/: {sum(len(lines) - 1 for name, lines in text.items() if name.startswith('cli/'))}")
+
+# Sources that have to be compiled again when a header changes: those that include it, or include what includes it.
+headers = {name.rsplit(".", 1)[0] for name in text if name.endswith(".h")}
+sources = {name.rsplit(".", 1)[0] for name in text if name.endswith(".cc")}
+direct = {}
+for name, lines in text.items():
+    direct[name] = {found[1] for line in lines if (found := re.match(r'\s*#include "([^"]+)\.h"', line))}
+
+
+def compiled_again(header):
+    seen, left = {header}, [header]
+    while left:
+        at = left.pop()
+        for name in includers[at]:
+            unit = name.rsplit(".", 1)[0]
+            if name.endswith(".h") and unit not in seen:
+                seen.add(unit)
+                left.append(unit)
+    return {name for unit in seen for name in includers[unit] if name.endswith(".cc")}
+
+
+includers = collections.defaultdict(set)
+for name, found in direct.items():
+    for header in found:
+        includers[header].add(name)
+again = {header: len(compiled_again(header)) for header in headers if not header.startswith("base/")}
+for header in sorted(again, key=lambda one: (-again[one], one))[:5]:
+    print(f"sources that {header}.h makes compile again: {again[header]} of {len(sources)}")
 
 # The line that opens a function's body, and the line where its signature begins: it may be wrapped.
 closed = re.compile(r"\)( const)?( noexcept)?( override)?( final)?( ->.*)?( : .*)? \{$")
