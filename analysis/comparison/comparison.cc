@@ -408,7 +408,7 @@ void JudgeSequentially(const ComparisonInput& input, const SequentialPlan* plan,
   std::optional<SequentialPlan> own;
   if (plan == nullptr) own = PlanSequential(input.planned_pairs, input.alpha);
   SequentialTest test = Replay(input, plan == nullptr ? *own : *plan);
-  // It ended for the time, or pairs that had counted at first are left out->
+  // It ended for the time, or pairs that had counted at first are left out.
   if (!test.step().stop) test.Close();
   out->stopped_early = out->units < input.planned_pairs && test.looked_at() < input.planned_pairs;
   out->stopped_why = StopReasonName(test.step().why);
