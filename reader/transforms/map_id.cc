@@ -3,6 +3,9 @@
 // are prefetched ahead.
 #include <algorithm>
 #include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <numeric>
 
 #include "base/error.h"
@@ -65,31 +68,91 @@ std::vector<Pair> GeneratedPairs(int64_t size) {
   return pairs;
 }
 
+struct Table {
+  // Throws as params.Require for an id that is there twice.
+  Table(std::vector<Pair> some, const Params& params) : pairs(std::move(some)) {
+    std::sort(pairs.begin(), pairs.end(), [](Pair a, Pair b) { return a.id < b.id; });
+    for (size_t i = 1; i < pairs.size(); ++i)
+      params.Require(pairs[i - 1].id != pairs[i].id, params.Has("file") ? "file" : "from",
+                     "name each id once");
+    Build();
+  }
+
+  // Fibonacci hashing: the high bits of the product depend on all bits of the id.
+  size_t Home(int64_t id) const {
+    return static_cast<size_t>((static_cast<uint64_t>(id) * 0x9e3779b97f4a7c15u) >> shift);
+  }
+
+  // At most half full on average.
+  void Build() {
+    for (const Pair& pair : pairs) empty += pair.id == empty;  // pairs are sorted: first id missing
+    int bits = 1;
+    while (Bucket::kSlots << bits < 2 * pairs.size()) ++bits;
+    shift = 64 - bits;
+    mask = (size_t{1} << bits) - 1;
+    Bucket vacant{};
+    std::fill_n(vacant.ids, Bucket::kSlots, empty);
+    buckets.assign(mask + 1, vacant);
+    for (const Pair& pair : pairs) Insert(pair);
+  }
+
+  void Insert(const Pair& pair) {
+    for (size_t place = Home(pair.id);; place = (place + 1) & mask) {
+      Bucket& bucket = buckets[place];
+      for (size_t slot = 0; slot < Bucket::kSlots; ++slot) {
+        if (bucket.ids[slot] != empty) continue;
+        bucket.ids[slot] = pair.id;
+        bucket.new_ids[slot] = pair.new_id;
+        return;
+      }
+    }
+  }
+
+  std::vector<Pair> pairs;  // sorted by id
+  std::vector<Bucket> buckets;
+  int64_t empty = INT64_MIN;  // an id that the table lacks marks an empty slot
+  size_t mask = 0;
+  int shift = 0;
+};
+
+// Generated tables of one size are one table: a pipeline has many of them, plans them more than
+// once, and sorting one takes longer than a batch.
+std::shared_ptr<const Table> GeneratedTable(int64_t size, const Params& params) {
+  static std::mutex mutex;
+  static std::map<int64_t, std::weak_ptr<const Table>> tables;
+  std::lock_guard lock(mutex);
+  std::weak_ptr<const Table>& known = tables[size];
+  std::shared_ptr<const Table> table = known.lock();
+  if (!table) known = table = std::make_shared<Table>(GeneratedPairs(size), params);
+  return table;
+}
+
 struct MapId final : IdTransform {
   explicit MapId(const Params& params)
       : fallback(params.Integer("default", 0)), keep_unknown(params.Flag("keep_unknown", false)) {
     params.Require(params.Has("from") + params.Has("file") + params.Has("size") == 1, "from",
                    "be given, or 'file', or 'size': exactly one of them");
     if (params.Has("file")) {
-      pairs = ReadPairs(params.Text("file"), params);
+      table = std::make_shared<Table>(ReadPairs(params.Text("file"), params), params);
     } else if (params.Has("size")) {
       const int64_t size = params.Integer("size");
       params.Require(size >= 1 && size <= kMaxSize, "size", "be between 1 and 2^28");
-      pairs = GeneratedPairs(size);
+      table = GeneratedTable(size, params);
     } else {
       const std::vector<int64_t> from = params.Integers("from"), to = params.Integers("to");
       params.Require(from.size() == to.size(), "to", "have as many entries as 'from'");
+      std::vector<Pair> pairs;
       for (size_t i = 0; i < from.size(); ++i) pairs.push_back({from[i], to[i]});
+      table = std::make_shared<Table>(std::move(pairs), params);
     }
-    std::sort(pairs.begin(), pairs.end(), [](Pair a, Pair b) { return a.id < b.id; });
-    for (size_t i = 1; i < pairs.size(); ++i)
-      params.Require(pairs[i - 1].id != pairs[i].id, params.Has("file") ? "file" : "from",
-                     "name each id once");
-    BuildTable();
+    buckets = table->buckets.data();
+    empty = table->empty;
+    mask = table->mask;
   }
 
   void Reference(std::span<int64_t> ids) const override {
     for (int64_t& id : ids) {
+      const std::vector<Pair>& pairs = table->pairs;
       auto it = std::lower_bound(pairs.begin(), pairs.end(), id,
                                  [](const Pair& pair, int64_t x) { return pair.id < x; });
       if (it != pairs.end() && it->id == id) {
@@ -147,43 +210,14 @@ struct MapId final : IdTransform {
   }
 #endif
 
-  // Fibonacci hashing: the high bits of the product depend on all bits of the id.
-  size_t Home(int64_t id) const {
-    return static_cast<size_t>((static_cast<uint64_t>(id) * 0x9e3779b97f4a7c15u) >> shift);
-  }
+  size_t Home(int64_t id) const { return table->Home(id); }
 
-  // At most half full on average.
-  void BuildTable() {
-    for (const Pair& pair : pairs) empty += pair.id == empty;  // pairs are sorted: first id missing
-    int bits = 1;
-    while (Bucket::kSlots << bits < 2 * pairs.size()) ++bits;
-    shift = 64 - bits;
-    mask = (size_t{1} << bits) - 1;
-    Bucket vacant{};
-    std::fill_n(vacant.ids, Bucket::kSlots, empty);
-    buckets.assign(mask + 1, vacant);
-    for (const Pair& pair : pairs) Insert(pair);
-  }
-
-  void Insert(const Pair& pair) {
-    for (size_t place = Home(pair.id);; place = (place + 1) & mask) {
-      Bucket& bucket = buckets[place];
-      for (size_t slot = 0; slot < Bucket::kSlots; ++slot) {
-        if (bucket.ids[slot] != empty) continue;
-        bucket.ids[slot] = pair.id;
-        bucket.new_ids[slot] = pair.new_id;
-        return;
-      }
-    }
-  }
-
-  std::vector<Pair> pairs;  // sorted by id
-  std::vector<Bucket> buckets;
+  std::shared_ptr<const Table> table;
+  const Bucket* buckets;
+  int64_t empty;
+  size_t mask;
   int64_t fallback;
   bool keep_unknown;
-  int64_t empty = INT64_MIN;  // an id that the table lacks marks an empty slot
-  size_t mask = 0;
-  int shift = 0;
 };
 
 HR_TRANSFORM(
