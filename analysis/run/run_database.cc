@@ -134,17 +134,21 @@ struct RunDatabase::Visitor {
 
   static void Visit(sqlite3_context* context, int, sqlite3_value** values) {
     auto* self = static_cast<Visitor*>(sqlite3_user_data(context));
-    if (!self->in_order || self->failure) return;
     const SweptRow row(values);
     const int64_t key = row.NumberAt(0);
     self->in_order = key >= self->last;
     self->last = key;
-    if (!self->in_order) return;
+    if (!self->in_order) return Stop(context, "rows out of order");
     try {
       (*self->use)(row);
     } catch (...) {
       self->failure = std::current_exception();
+      Stop(context, "a row could not be used");
     }
+  }
+  // Of the statement: what follows is of no use.
+  static void Stop(sqlite3_context* context, const char* why) {
+    sqlite3_result_error(context, why, -1);
   }
   static void End(sqlite3_context*) {}
 };
@@ -159,8 +163,12 @@ bool RunDatabase::SweepOnce(const std::string& sql, int64_t run_id, const Sweepi
     sqlite3_create_function_v2(handle, kVisit, -1, SQLITE_UTF8, nullptr, nullptr, nullptr, nullptr,
                                nullptr);
   });
-  Each(sql, run_id, [](const ViewRow&) {});
-  if (visitor.failure) std::rethrow_exception(visitor.failure);
+  try {
+    Each(sql, run_id, [](const ViewRow&) {});
+  } catch (const Error&) {
+    if (visitor.failure) std::rethrow_exception(visitor.failure);
+    if (visitor.in_order) throw;
+  }
   return visitor.in_order;
 }
 
