@@ -114,11 +114,12 @@ TensorBatch Rebatcher::Join(uint64_t rows, bool tail) {
 }
 
 void Rebatcher::Add(TensorBatch&& batch, const Emit& emit) {
-  if (batch.rows == rows_ && pieces_.empty()) return emit(std::move(batch));
+  if (batch.rows == rows_ && (pieces_.empty() || !keeps_order_)) return emit(std::move(batch));
   ExpandGroups(&batch);
   pending_rows_ += batch.rows;
   pieces_.push_back({std::move(batch), 0});
   while (pending_rows_ >= rows_) emit(Join(rows_, false));
+  if (!pieces_.empty()) OwnMemory(&pieces_.back().batch);  // the others are not new
 }
 
 void Rebatcher::Finish(const Emit& emit) {

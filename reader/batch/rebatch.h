@@ -1,10 +1,12 @@
-// Rebatcher: tensor batches of any size in, batches of exactly `rows` rows out, in the same order.
+// Rebatcher: tensor batches of any size in, batches of exactly `rows` rows out, in the same order,
+// or, where order says nothing, with those first that have the right size.
 // Workers make small batches, which need little memory and spread over threads; a training step
 // takes large ones (RecD, arXiv:2211.05239; Zhao et al., arXiv:2108.09373: rebatching in the
 // client).
 //
 // Each value is copied once, when its batch is full; a batch that has the right size when nothing
-// is pending passes untouched; deduplicated features of the others are expanded. Not thread-safe.
+// is pending, or in any order, passes untouched; what is left of a lent one is copied at once;
+// deduplicated features of the others are expanded. Not thread-safe.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -18,7 +20,8 @@ class Rebatcher {
  public:
   using Emit = std::function<void(TensorBatch&&)>;
 
-  explicit Rebatcher(uint64_t rows) : rows_(rows) {}
+  explicit Rebatcher(uint64_t rows, bool keeps_order = true)
+      : rows_(rows), keeps_order_(keeps_order) {}
   // All batches have the same features; a batch of no rows brings only its spans.
   void Add(TensorBatch&& batch, const Emit& emit);
   // Emits the rows that are left as a smaller batch; as a batch without rows if only spans are
@@ -37,6 +40,7 @@ class Rebatcher {
   TensorBatch Join(uint64_t rows, bool tail);
 
   uint64_t rows_;
+  bool keeps_order_;
   uint64_t pending_rows_ = 0;
   std::vector<Piece> pieces_;
 };

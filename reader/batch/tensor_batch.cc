@@ -12,6 +12,17 @@ uint64_t Bytes(const KeyedJaggedTensor& tensor) {
          Bytes(tensor.weights);
 }
 
+template <typename T>
+void Own(Array<T>* values) {
+  if (values->borrowed()) *values = values->Clone();
+}
+void Own(KeyedJaggedTensor* tensor) {
+  Own(&tensor->lengths);
+  Own(&tensor->offsets);
+  Own(&tensor->values);
+  Own(&tensor->weights);
+}
+
 }  // namespace
 
 uint64_t TensorBatch::MemoryBytes() const {
@@ -20,6 +31,20 @@ uint64_t TensorBatch::MemoryBytes() const {
     grouped += Bytes(group.unique) + Bytes(group.inverse);
   return grouped + Bytes(dense) + Bytes(sparse) + Bytes(weighted_sparse) + Bytes(labels) +
          Bytes(row_ids);
+}
+
+void OwnMemory(TensorBatch* batch) {
+  if (!batch->is_lent) return;
+  Own(&batch->dense);
+  Own(&batch->sparse);
+  Own(&batch->weighted_sparse);
+  for (InverseKeyedJaggedTensor& group : batch->groups) {
+    Own(&group.unique);
+    Own(&group.inverse);
+  }
+  Own(&batch->labels);
+  Own(&batch->row_ids);
+  batch->is_lent = false;
 }
 
 std::vector<JaggedKey> KeysInOrder(const TensorBatch& batch, bool weighted) {

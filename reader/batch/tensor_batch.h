@@ -23,6 +23,7 @@ struct TensorBatch {
   Array<float> labels;         // float[rows], empty when the table has no label column
   Array<uint64_t> row_ids;     // uint64[rows], global row numbers, for exactly-once checks
   std::vector<RowSpan> spans;  // the rows of the table that this batch settles
+  bool is_lent = false;        // it holds memory that its producer waits for (OwnMemory)
   uint64_t term = 0;           // of a service's job (reader/service/lease.h); 0: none
 
   TensorBatch() = default;
@@ -31,6 +32,10 @@ struct TensorBatch {
   uint64_t RowId(uint64_t row) const { return row_ids.empty() ? first_row + row : row_ids[row]; }
   uint64_t MemoryBytes() const;
 };
+
+// Copies what is lent, so that the producer has it back: for whoever keeps a batch until others
+// have come.
+void OwnMemory(TensorBatch* batch);
 
 // All keys with weights, or all without, in the order that they would have without deduplication.
 std::vector<JaggedKey> KeysInOrder(const TensorBatch& batch, bool weighted);

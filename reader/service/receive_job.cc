@@ -108,8 +108,9 @@ struct ReceiveJob::State {
   std::optional<Listener> listener;  // once set, the accepting thread's
   std::optional<Client> client;
   std::deque<TensorBatch> units;
-  std::set<std::string> said;      // of workers
-  std::optional<UnitOrder> order;  // of units that wait for their turn, if they have one
+  std::set<std::string> said;            // of workers
+  std::optional<UnitOrder> order;        // of units that wait for their turn, if they have one
+  std::atomic<bool> keeps_order{false};  // there is one
   std::exception_ptr error;
   PipelineProgress progress;
   std::vector<uint32_t> missing;  // ranks, as the dispatcher last said
@@ -376,6 +377,7 @@ void ReceiveJob::State::Receive(const std::shared_ptr<Receiver>& from) {
           ReceiveBatch(from.get(), &decoder, {receive, deserialize}, &bytes);
       if (!unit) continue;
       const std::optional<uint64_t> features = check.FeaturesOf(*unit);
+      if (keeps_order) OwnMemory(&*unit);  // the one whose turn it is may be behind it in the ring
       if (!Admit(*from, features, std::move(*unit))) return;
     }
   } catch (const Error& error) {
@@ -398,9 +400,11 @@ bool ReceiveJob::State::Admit(const Receiver& from, std::optional<uint64_t> feat
       if (from.has_hung_up()) return false;
       changed.wait_for(lock, kLookAgain);
     }
-    if (!order && client->has_started() && client->job().in_file_order != 0)
+    if (!order && client->has_started() && client->job().in_file_order != 0) {
       order.emplace(client->admitted(), client->job().epochs, client->job().unit_rows, options.rank,
                     options.ranks);
+      keeps_order = true;
+    }
     // Units out of turn do not count: the dispatcher leases few of those, and the one that all wait
     // for may be behind them.
     if (units.size() >= options.queue) continue;
@@ -420,6 +424,7 @@ bool ReceiveJob::State::Admit(const Receiver& from, std::optional<uint64_t> feat
         if (!order) {
           units.push_back(std::move(unit));
         } else if (!unit.spans.empty()) {
+          OwnMemory(&unit);  // those of before the job began; its turn may be long after
           order->Add(std::move(unit));
           while (auto next = order->Next()) units.push_back(std::move(*next));
         }
@@ -437,7 +442,7 @@ std::optional<TensorBatch> ReceiveJob::State::NextUnit(int64_t* wait_begin) {
   while (units.empty() && !client->has_ended() && !Stopped()) changed.wait_for(lock, kLookAgain);
   if (Stopped() || units.empty()) return std::nullopt;
   if (!rebatcher) {
-    rebatcher.emplace(client->job().batch_rows);
+    rebatcher.emplace(client->job().batch_rows, client->job().in_file_order != 0);
     *wait_begin = MonotonicNs();  // the time before the job began is nobody's wait
   }
   TensorBatch unit = std::move(units.front());

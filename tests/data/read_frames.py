@@ -10,7 +10,7 @@ import sys
 MASK = (1 << 64) - 1
 HEADER = struct.Struct("<IHBBQQQIIIIQQ")
 NAMES, BATCH, END = 1, 2, 3
-ROW_IDS, LABELS, SPARSE_WEIGHTS, WEIGHTED_WEIGHTS = 1, 2, 4, 8
+ROW_IDS, LABELS, SPARSE_WEIGHTS, WEIGHTED_WEIGHTS, UNHASHED = 1, 2, 4, 8, 128
 
 try:
     import xxhash
@@ -66,10 +66,12 @@ def main():
         header = data[at:at + 64]
         (magic, version, kind, flags, size, checksum, sequence, rows, dense, sparse, weighted, sparse_values,
          weighted_values) = HEADER.unpack(header)
-        assert magic == int.from_bytes(b"HRTB", "little") and version == 2
+        assert magic == int.from_bytes(b"HRTB", "little") and version == 3
         body = data[at + 64:at + 64 + size]
         at += 64 + size
-        if xxhash:
+        if flags & UNHASHED:
+            assert checksum == 0
+        elif xxhash:
             seed = xxhash.xxh3_64_intdigest(header[:16] + bytes(8) + header[24:])
             assert xxhash.xxh3_64_intdigest(body, seed=seed) == checksum, "checksum"
         if kind == NAMES:

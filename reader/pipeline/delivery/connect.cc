@@ -123,7 +123,7 @@ std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOpti
   socket->set_peer(fmt::format("the consumer (process {}) at {}", answer.pid, where));
   if (address.kind == DeliveryKind::kShm)
     return MakeRingSender(std::move(socket), options.ring_bytes);
-  return MakeSocketSender(std::move(socket));
+  return MakeSocketSender(std::move(socket), address.kind == DeliveryKind::kTcp);
 }
 
 Listener::Listener(DeliveryAddress address, std::shared_ptr<const Credentials> credentials)
@@ -201,8 +201,8 @@ std::unique_ptr<Receiver> Listener::Greet(Caller caller, const DeliveryStopped& 
   socket->Write(BytesOf(&answer));
   if (answer.refusal != kWelcome) return nullptr;
   socket->set_peer(fmt::format("the producer ({})", who));
-  return address_.kind == DeliveryKind::kShm ? MakeRingReceiver(std::move(socket), hello.pid)
-                                             : MakeSocketReceiver(std::move(socket), hello.pid);
+  if (address_.kind == DeliveryKind::kShm) return MakeRingReceiver(std::move(socket), hello.pid);
+  return MakeSocketReceiver(std::move(socket), hello.pid, address_.kind == DeliveryKind::kTcp);
 }
 
 std::unique_ptr<Receiver> Listener::Accept(const DeliveryStopped& stopped, bool enough,

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "reader/pipeline/delivery/frame_hash.h"
 #include "reader/pipeline/delivery/frame_layout.h"
+#include "reader/pipeline/delivery/stream_copy.h"
 
 namespace headrace::reader {
 namespace {
@@ -100,11 +101,16 @@ FrameHeader ParseFrameHeader(std::span<const uint8_t> bytes) {
   }
   if (header.body_bytes > kMaxFrameBytes || header.body_bytes % kFrameAlignment != 0)
     ThrowBadFrame(fmt::format("a frame claims a body of {} bytes", header.body_bytes));
+  constexpr uint8_t kOfChecksum = kFrameUnhashed | kFrameTrailer;
+  if ((header.flags & kOfChecksum) == kOfChecksum ||
+      ((header.flags & kOfChecksum) != 0 && header.checksum != 0))
+    ThrowBadFrame("a frame without a checksum has one");
+  const uint8_t flags = header.flags & static_cast<uint8_t>(~kOfChecksum);
   const uint64_t counts =
       uint64_t{header.dense_columns} + header.sparse_keys + header.weighted_keys;
   switch (static_cast<FrameKind>(header.kind)) {
     case FrameKind::kNames:
-      if (header.flags != 0 || header.rows != 0 || header.sparse_values != 0 ||
+      if (flags != 0 || header.rows != 0 || header.sparse_values != 0 ||
           header.weighted_values != 0 || counts > header.body_bytes / 4)
         ThrowBadFrame(fmt::format("a frame of names claims {} of them in {} bytes", counts,
                                   header.body_bytes));
@@ -112,8 +118,8 @@ FrameHeader ParseFrameHeader(std::span<const uint8_t> bytes) {
     case FrameKind::kBatch: {
       constexpr uint8_t kKnown =
           kFrameRowIds | kFrameLabels | kFrameSparseWeights | kFrameWeightedWeights;
-      if ((header.flags & ~kKnown) != 0)
-        ThrowBadFrame(fmt::format("a frame has unknown flags {:#x}", header.flags));
+      if ((flags & ~kKnown) != 0)
+        ThrowBadFrame(fmt::format("a frame has unknown flags {:#x}", flags));
       const auto sections = SectionBytes(header);
       uint64_t total = 0;
       for (int i = 0; sections && i < kNumSections; ++i) total += PaddedBytes((*sections)[i]);
@@ -122,7 +128,7 @@ FrameHeader ParseFrameHeader(std::span<const uint8_t> bytes) {
       return header;
     }
     case FrameKind::kEnd:
-      if (header.body_bytes != 0 || (header.flags & ~kFrameComplete) != 0 || header.rows != 0 ||
+      if (header.body_bytes != 0 || (flags & ~kFrameComplete) != 0 || header.rows != 0 ||
           counts != 0 || header.sparse_values != 0 || header.weighted_values != 0)
         ThrowBadFrame("a frame that ends the connection has a body");
       return header;
@@ -131,19 +137,38 @@ FrameHeader ParseFrameHeader(std::span<const uint8_t> bytes) {
 }
 
 uint64_t FrameChecksum(const FrameHeader& header, std::span<const uint8_t> body) {
+  if (!IsHashed(header)) return 0;
   const std::span<const uint8_t> parts[] = {body};
   return HashParts(parts, ChecksumSeed(header));
 }
 
-FrameHeader SealedHeader(const Frame& frame) {
+FrameHeader SealedHeader(const Frame& frame, bool is_hashed) {
   FrameHeader header = frame.header;
-  header.checksum = HashParts(frame.parts, ChecksumSeed(header));
+  if (is_hashed) {
+    header.checksum = HashParts(frame.parts, ChecksumSeed(header));
+  } else {
+    header.flags |= kFrameUnhashed;
+  }
   return header;
 }
 
-void CopyFrame(const Frame& frame, uint8_t* to) {
+void CopyFrame(const Frame& frame, uint8_t* to, bool is_hashed) {
   FrameHeader header = frame.header;
-  header.checksum = HashAndCopyParts(frame.parts, ChecksumSeed(header), to + sizeof header);
+  uint8_t* body = to + sizeof header;
+  if (is_hashed) {
+    header.checksum = HashAndCopyParts(frame.parts, ChecksumSeed(header), body);
+  } else {
+    header.flags |= kFrameUnhashed;
+    constexpr uint64_t kOfCaches = 2 << 20;  // a frame in them is read from there
+    for (const std::span<const uint8_t>& part : frame.parts) {
+      if (frame.bytes() > kOfCaches) {
+        StreamCopy(body, part);
+      } else {
+        std::memcpy(body, part.data(), part.size());
+      }
+      body += part.size();
+    }
+  }
   std::memcpy(to, &header, sizeof header);
 }
 

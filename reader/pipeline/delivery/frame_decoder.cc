@@ -66,7 +66,9 @@ void CheckPlaces(const std::vector<FrameGroup>& groups, bool weighted, size_t pl
 // What arrays are made of: parts of memory that `keep` holds.
 class Filler {
  public:
-  explicit Filler(const std::shared_ptr<const void>& keep) : keep_(keep) {}
+  Filler(const std::shared_ptr<const void>& keep, bool is_shared)
+      : keep_(keep), is_shared_(is_shared) {}
+  // Values, which may become others while somebody has them.
   template <typename T>
   void operator()(std::span<const uint8_t> bytes, Array<T>* values) const {
     if (bytes.empty()) return;
@@ -75,9 +77,17 @@ class Filler {
     auto* first = reinterpret_cast<T*>(const_cast<uint8_t*>(bytes.data()));
     *values = Array<T>::Borrow({first, count}, keep_);
   }
+  // What leads to a place: it must stay as it was when it was looked at.
+  template <typename T>
+  void Lasting(std::span<const uint8_t> bytes, Array<T>* values) const {
+    if (!is_shared_) return (*this)(bytes, values);
+    values->resize(bytes.size() / sizeof(T));
+    if (!bytes.empty()) std::memcpy(values->data(), bytes.data(), bytes.size());
+  }
 
  private:
   const std::shared_ptr<const void>& keep_;
+  bool is_shared_;
 };
 
 KeyedJaggedTensor DecodeJagged(const std::vector<std::string>& keys, uint64_t rows,
@@ -86,7 +96,7 @@ KeyedJaggedTensor DecodeJagged(const std::vector<std::string>& keys, uint64_t ro
   KeyedJaggedTensor tensor;
   tensor.keys = keys;
   tensor.rows = rows;
-  fill(lengths, &tensor.lengths);
+  fill.Lasting(lengths, &tensor.lengths);
   tensor.offsets.resize(tensor.lengths.size() + 1);
   int64_t at = 0;
   int32_t seen = 0;  // negative once one of them is
@@ -118,19 +128,28 @@ void CheckInverse(const InverseKeyedJaggedTensor& group) {
 
 std::optional<TensorBatch> FrameDecoder::Decode(const FrameHeader& header,
                                                 std::span<const uint8_t> body,
-                                                std::shared_ptr<const void> keep) {
+                                                std::shared_ptr<const void> keep,
+                                                FrameMemory memory) {
   if (ended_) ThrowBadFrame("a frame follows the last one");
   if (body.size() != header.body_bytes)
     ThrowBadFrame(fmt::format("a frame of {} bytes has {}", header.body_bytes, body.size()));
-  uint64_t checksum = 0;
-  if (keep) {
-    checksum = FrameChecksum(header, body);
-  } else {
+  if (HasTrailer(header) && memory != FrameMemory::kChecked)
+    ThrowBadFrame("a frame has its checksum behind it where none can be");
+  const bool is_lent = keep && memory == FrameMemory::kShared && !IsHashed(header) &&
+                       header.kind == static_cast<uint8_t>(FrameKind::kBatch);
+  uint64_t checksum = header.checksum;
+  if (!is_lent && (!keep || memory == FrameMemory::kShared)) {
     const auto own = std::make_shared<Array<uint8_t>>(body.size());
     const std::span<const uint8_t> parts[] = {body};
-    checksum = HashAndCopyParts(parts, ChecksumSeed(header), own->data());
+    if (IsHashed(header)) {
+      checksum = HashAndCopyParts(parts, ChecksumSeed(header), own->data());
+    } else if (!body.empty()) {
+      std::memcpy(own->data(), body.data(), body.size());
+    }
     body = {own->data(), own->size()};
     keep = own;
+  } else if (memory == FrameMemory::kOwn) {
+    checksum = FrameChecksum(header, body);
   }
   if (checksum != header.checksum)
     ThrowBadFrame(fmt::format("the checksum of frame {} differs: it was damaged on its way",
@@ -151,7 +170,7 @@ std::optional<TensorBatch> FrameDecoder::Decode(const FrameHeader& header,
   }
   if (header.sequence != batches_)
     ThrowBadFrame(fmt::format("batch {} came where {} was due", header.sequence, batches_));
-  TensorBatch batch = DecodeBatch(header, body, keep);
+  TensorBatch batch = DecodeBatch(header, body, keep, is_lent);
   ++batches_;
   return batch;
 }
@@ -184,7 +203,8 @@ void FrameDecoder::DecodeNames(const FrameHeader& header, std::span<const uint8_
 }
 
 TensorBatch FrameDecoder::DecodeBatch(const FrameHeader& header, std::span<const uint8_t> body,
-                                      const std::shared_ptr<const void>& keep) const {
+                                      const std::shared_ptr<const void>& keep,
+                                      bool is_shared) const {
   if (!has_names_) ThrowBadFrame("a batch came before the names of its columns");
   if (header.dense_columns != names_[0].size() || header.sparse_keys != names_[1].size() ||
       header.weighted_keys != names_[2].size())
@@ -200,15 +220,16 @@ TensorBatch FrameDecoder::DecodeBatch(const FrameHeader& header, std::span<const
     return part;
   };
   const auto next = [&](Section section) { return take((*sections)[section], 1); };
-  const Filler fill(keep);
+  const Filler fill(keep, is_shared);
   TensorBatch batch;
   batch.rows = header.rows;
+  batch.is_lent = is_shared;
   batch.dense_names = names_[0];
   uint64_t origin[4];
   std::memcpy(origin, next(kOrigin).data(), sizeof origin);
   batch.first_row = origin[0];
   batch.term = origin[3];
-  fill(next(kRowIds), &batch.row_ids);
+  fill.Lasting(next(kRowIds), &batch.row_ids);
   fill(next(kLabels), &batch.labels);
   fill(next(kDense), &batch.dense);
   const auto jagged = [&](int list, Section lengths, Section values, Section weights) {
@@ -236,7 +257,7 @@ TensorBatch FrameDecoder::DecodeBatch(const FrameHeader& header, std::span<const
     const auto values = take(size[1], sizeof(int64_t));
     const auto weights = take(names.weighted ? size[1] : 0, sizeof(float));
     group.unique = DecodeJagged(names.keys, size[0], lengths, values, weights, fill);
-    fill(inverse, &group.inverse);
+    fill.Lasting(inverse, &group.inverse);
     CheckInverse(group);
   }
   if (origin[1] > left.size() / sizeof(RowSpan) ||

@@ -24,6 +24,10 @@ uint64_t HashPiecesAvx2(std::span<const std::span<const uint8_t>> parts, uint64_
   return HashPieces(parts, seed, to);
 }
 
+void HashPieceAvx2(void* state, std::span<const uint8_t> piece) {
+  HashPiece(static_cast<XXH3_state_t*>(state), piece);
+}
+
 }  // namespace headrace::reader
 #if defined(__clang__)
 #pragma clang attribute pop

@@ -36,5 +36,9 @@ inline uint64_t HashPieces(std::span<const std::span<const uint8_t>> parts, uint
   return XXH3_64bits_digest(&state);
 }
 
+inline void HashPiece(XXH3_state_t* state, std::span<const uint8_t> piece) {
+  XXH3_64bits_update(state, piece.data(), piece.size());
+}
+
 }  // namespace
 }  // namespace headrace::reader

@@ -15,7 +15,8 @@ std::optional<TensorBatch> ReceiveBatch(Receiver* from, FrameDecoder* decoder,
   const bool is_batch = frame.header.kind == static_cast<uint8_t>(FrameKind::kBatch);
   scope.Done(is_batch, frame.header.rows, frame_bytes, frame_bytes);
   account::OperatorScope decoding(accounts.deserialize);
-  std::optional<TensorBatch> batch = decoder->Decode(frame.header, frame.body, frame.keep);
+  std::optional<TensorBatch> batch =
+      decoder->Decode(frame.header, frame.body, frame.keep, frame.memory);
   if (batch) decoding.Done(batch->rows, frame_bytes, batch->MemoryBytes());
   return batch;
 }

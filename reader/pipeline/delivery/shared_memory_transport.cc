@@ -1,11 +1,14 @@
-// Frames through a ring in shared memory: one copy in, and one out by whoever decodes them. The
-// socket passes the memory and shows when the other side dies.
+// Frames through a ring in shared memory: one copy in, and none out: whoever decodes them takes
+// what lies there, and the producer has the room back once nobody holds it. Frames have no checksum
+// here. The socket passes the memory and shows when the other side dies.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <deque>
+#include <mutex>
 #include <utility>
 
 #include "base/error.h"
@@ -34,7 +37,7 @@ class RingSender final : public Sender {
   void Send(const Frame& frame, uint32_t waiter) override {
     MakeRoomFor(frame.bytes(), waiter);
     const uint64_t written = control_->written.load(std::memory_order_relaxed);
-    CopyFrame(frame, data_->data() + written % data_->bytes());
+    CopyFrame(frame, data_->data() + written % data_->bytes(), false);
     control_->written.store(written + frame.bytes(), std::memory_order_release);
     NotifyRing(&control_->producer_events, &control_->consumer_waits);
   }
@@ -99,6 +102,65 @@ class RingSender final : public Sender {
   RingControl* control_;
 };
 
+// What was received and is still held. The producer has the room of a frame back once it and all
+// before it are let go. Thread-safe.
+class HeldFrames {
+ public:
+  explicit HeldFrames(std::shared_ptr<SharedMapping> control_memory)
+      : control_memory_(std::move(control_memory)),
+        control_(reinterpret_cast<RingControl*>(control_memory_->data())) {}
+
+  RingControl* control() const { return control_; }
+  // Of the frame behind the last one; `until`: where the next one begins.
+  void Hold(uint64_t until) {
+    std::lock_guard lock(mutex_);
+    frames_.push_back({until, true});
+  }
+  void Release(uint64_t until) {
+    {
+      std::lock_guard lock(mutex_);
+      for (Frame& frame : frames_) {
+        if (frame.until != until) continue;
+        frame.is_held = false;
+        break;
+      }
+      if (frames_.front().is_held) return;
+      uint64_t read = 0;
+      for (; !frames_.empty() && !frames_.front().is_held; frames_.pop_front())
+        read = frames_.front().until;
+      control_->read.store(read, std::memory_order_release);
+    }
+    NotifyRing(&control_->consumer_events, &control_->producer_waits);
+  }
+
+ private:
+  struct Frame {
+    uint64_t until;
+    bool is_held;
+  };
+  const std::shared_ptr<SharedMapping> control_memory_;
+  RingControl* const control_;
+  std::mutex mutex_;
+  std::deque<Frame> frames_;
+};
+
+// One of them; keeps the memory it lies in, too.
+class HeldFrame {
+ public:
+  HeldFrame(std::shared_ptr<HeldFrames> frames, std::shared_ptr<SharedMapping> data, uint64_t until)
+      : frames_(std::move(frames)), data_(std::move(data)), until_(until) {
+    frames_->Hold(until_);
+  }
+  ~HeldFrame() { frames_->Release(until_); }
+  HeldFrame(const HeldFrame&) = delete;
+  HeldFrame& operator=(const HeldFrame&) = delete;
+
+ private:
+  const std::shared_ptr<HeldFrames> frames_;
+  const std::shared_ptr<SharedMapping> data_;
+  const uint64_t until_;
+};
+
 class RingReceiver final : public Receiver {
  public:
   RingReceiver(std::unique_ptr<Socket> socket, int64_t pid)
@@ -106,7 +168,6 @@ class RingReceiver final : public Receiver {
 
   ReceivedFrame Receive(uint32_t waiter) override {
     if (!data_) OpenFirst(waiter);
-    Release();
     for (;;) {
       uint64_t there = 0;
       const auto ready = [&] {
@@ -129,7 +190,9 @@ class RingReceiver final : public Receiver {
       frame.header = ParseFrameHeader({from, sizeof(FrameHeader)});
       if (frame.header.body_bytes > there - sizeof(FrameHeader)) Broken();
       frame.body = {from + sizeof(FrameHeader), frame.header.body_bytes};
-      held_ = sizeof(FrameHeader) + frame.header.body_bytes;
+      read_ += sizeof(FrameHeader) + frame.header.body_bytes;
+      frame.keep = std::make_shared<HeldFrame>(held_, data_, read_);
+      frame.memory = FrameMemory::kShared;
       return frame;
     }
   }
@@ -155,14 +218,6 @@ class RingReceiver final : public Receiver {
     });
   }
 
-  // Gives the last frame's bytes back to the producer.
-  void Release() {
-    if (held_ == 0) return;
-    read_ += std::exchange(held_, 0);
-    control_->read.store(read_, std::memory_order_release);
-    NotifyRing(&control_->consumer_events, &control_->producer_waits);
-  }
-
   RingMessage ReadMessage(std::span<int> fds) {
     RingMessage message;
     if (!socket_->ReadWithDescriptors({reinterpret_cast<uint8_t*>(&message), sizeof message}, fds))
@@ -178,14 +233,14 @@ class RingReceiver final : public Receiver {
       message = ReadMessage(fds);
     }
     try {
-      control_memory_ = SharedMapping::Open(fds[0], kRingControlBytes, 1);
+      held_ = std::make_shared<HeldFrames>(SharedMapping::Open(fds[0], kRingControlBytes, 1));
     } catch (const Error&) {
       if (fds[1] >= 0) close(fds[1]);
       throw;
     }
     data_ = SharedMapping::Open(fds[1], message.data_bytes, 2);
     if (message.magic != RingMessage::kMagic) Broken();
-    control_ = reinterpret_cast<RingControl*>(control_memory_->data());
+    control_ = held_->control();
   }
 
   void OpenNext() {
@@ -199,9 +254,10 @@ class RingReceiver final : public Receiver {
 
   std::unique_ptr<Socket> socket_;
   int64_t pid_;
-  std::shared_ptr<SharedMapping> control_memory_, data_;
+  std::shared_ptr<SharedMapping> data_;
   RingControl* control_ = nullptr;
-  uint64_t read_ = 0, held_ = 0;
+  std::shared_ptr<HeldFrames> held_;
+  uint64_t read_ = 0;  // up to the next frame
   uint32_t replaced_ = 0;
 };
 

@@ -24,6 +24,7 @@ constexpr timeval kLook = {0, 100'000};  // between looks at the stop request
 // What a call that may wait moves at most: a wait is one for room or bytes, and not for all of
 // them.
 constexpr size_t kStep = 64 << 10;
+constexpr size_t kGathered = 256 << 10;
 constexpr size_t kMaxFds = 4;  // in one message
 
 bool IsGone(int error) {
@@ -46,6 +47,13 @@ void Socket::AwaitChannel(short event) const {
   constexpr int kLookMs = kLook.tv_usec / 1000;
   pollfd one = {fd(), event, 0};
   poll(&one, 1, kLookMs);
+}
+
+void Socket::AwaitLeast(size_t least) {
+  if (least == least_) return;
+  const int bytes = static_cast<int>(least);
+  setsockopt(fd(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+  least_ = least;
 }
 
 void Socket::Gone() const { throw Error(ExitCode::kFailure, fmt::format("{} is gone", peer_)); }
@@ -144,7 +152,9 @@ bool Socket::Read(std::span<uint8_t> bytes, int64_t timeout_ns,
     if (empty) {
       CheckStopped();
       if (waits) waits(true);
-      got = Receive(bytes.subspan(at, std::min(bytes.size() - at, kStep)), false);
+      if (gathers_) AwaitLeast(std::min(bytes.size() - at, kGathered));
+      got = Receive(bytes.subspan(at, std::min(bytes.size() - at, gathers_ ? kGathered : kStep)),
+                    false);
       if (waits) waits(false);
     } else {
       got = Receive(bytes.subspan(at), true);

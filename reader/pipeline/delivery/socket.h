@@ -25,6 +25,10 @@ class Socket {
   const std::string& peer() const { return peer_; }
   void set_peer(std::string peer) { peer_ = std::move(peer); }
 
+  // Of TCP: a wait within many bytes ends once many of them came, and not with each packet, which
+  // would wake this process and cost the sender that wakes it.
+  void SetGathers() { gathers_ = true; }
+
   // Writes all of it. `waits` is called around every wait for room: true before, false after.
   // Throws Error kFailure when the peer is gone, kInterrupted when stopped.
   void Write(std::vector<iovec> parts, const std::function<void(bool)>& waits = {});
@@ -56,16 +60,20 @@ class Socket {
   ptrdiff_t Receive(std::span<uint8_t> bytes, bool now);
   // Until it can be read (POLLIN) or written (POLLOUT), or a look at the stop request is due.
   void AwaitChannel(short event) const;
+  // The next call that waits for bytes does so for `least` of them.
+  void AwaitLeast(size_t least);
 
   Channel channel_;
   std::string peer_;
   std::function<bool()> stopped_;
+  bool gathers_ = false;
+  size_t least_ = 1;  // as AwaitLeast said
 };
 
 // 64 bytes, sent by the producer, answered by the consumer.
 struct Greeting {
   char magic[8] = {'h', 'r', 'd', 'e', 'l', 'i', 'v', 'r'};
-  uint32_t version = 3;  // of the whole protocol, on the socket and in the ring
+  uint32_t version = 4;  // of the whole protocol, on the socket and in the ring
   uint32_t kind = 0;     // DeliveryKind
   int64_t pid = 0;
   uint32_t refusal = 0;  // of the answer: 0 = welcome

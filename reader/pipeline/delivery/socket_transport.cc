@@ -1,4 +1,6 @@
 // Frames over the Unix socket itself: the parts of a frame go to the kernel from where they lie.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -8,23 +10,49 @@
 
 #include "base/error.h"
 #include "probes/account/scope.h"
+#include "reader/pipeline/delivery/frame_hash.h"
+#include "reader/pipeline/delivery/frame_layout.h"
 #include "reader/pipeline/delivery/transport_parts.h"
 
 namespace headrace::reader {
 namespace {
 
+constexpr uint64_t kHashedBytes = 256 << 10;  // in one step: they fit into a near cache
+
 class SocketSender final : public Sender {
  public:
-  explicit SocketSender(std::unique_ptr<Socket> socket) : socket_(std::move(socket)) {}
+  SocketSender(std::unique_ptr<Socket> socket, bool is_hashed)
+      : socket_(std::move(socket)), is_hashed_(is_hashed) {}
 
   void Send(const Frame& frame, uint32_t waiter) override {
-    FrameHeader header = SealedHeader(frame);
+    const auto waits = [waiter](bool begins) {
+      begins ? hr_wait_begin(waiter, HR_WAIT_OUT) : hr_wait_end();
+    };
+    FrameHeader header = frame.header;
+    header.flags |= is_hashed_ ? kFrameTrailer : kFrameUnhashed;
     std::vector<iovec> parts = {{&header, sizeof header}};
-    for (const std::span<const uint8_t>& part : frame.parts)
-      parts.push_back({const_cast<uint8_t*>(part.data()), part.size()});
-    socket_->Write(std::move(parts), [waiter](bool waits) {
-      waits ? hr_wait_begin(waiter, HR_WAIT_OUT) : hr_wait_end();
-    });
+    if (!is_hashed_) {
+      for (const std::span<const uint8_t>& part : frame.parts) AddTo(&parts, part);
+      return socket_->Write(std::move(parts), waits);
+    }
+    // What was hashed is in a near cache when the system copies it.
+    FrameHasher hasher(ChecksumSeed(header));
+    size_t gathered = 0;
+    for (std::span<const uint8_t> part : frame.parts) {
+      while (!part.empty()) {
+        const auto piece = part.first(std::min(part.size(), kHashedBytes - gathered));
+        part = part.subspan(piece.size());
+        hasher.Add(piece);
+        AddTo(&parts, piece);
+        gathered += piece.size();
+        if (gathered < kHashedBytes) continue;
+        socket_->Write(std::exchange(parts, {}), waits);
+        gathered = 0;
+      }
+    }
+    uint64_t checksum = hasher.Hash();
+    AddTo(&parts, {reinterpret_cast<const uint8_t*>(&checksum), sizeof checksum});
+    socket_->Write(std::move(parts), waits);
   }
 
   uint64_t Acknowledged() override {
@@ -49,7 +77,12 @@ class SocketSender final : public Sender {
   }
 
  private:
+  static void AddTo(std::vector<iovec>* parts, std::span<const uint8_t> bytes) {
+    parts->push_back({const_cast<uint8_t*>(bytes.data()), bytes.size()});
+  }
+
   std::unique_ptr<Socket> socket_;
+  bool is_hashed_;
   uint8_t bytes_[8];  // of an acknowledgement, as far as it came
   size_t num_bytes_ = 0;
   uint64_t acknowledged_ = 0;
@@ -57,8 +90,10 @@ class SocketSender final : public Sender {
 
 class SocketReceiver final : public Receiver {
  public:
-  SocketReceiver(std::unique_ptr<Socket> socket, int64_t pid)
-      : socket_(std::move(socket)), pid_(pid) {}
+  SocketReceiver(std::unique_ptr<Socket> socket, int64_t pid, bool is_hashed)
+      : socket_(std::move(socket)), is_hashed_(is_hashed), pid_(pid) {
+    if (is_hashed_) socket_->SetGathers();
+  }
   ~SocketReceiver() override {
     // The last word is owed to a producer that waits for it, for a moment.
     for (int i = 0; i < kLastTries && !FlushAcknowledged() && !socket_->PeerClosed(); ++i)
@@ -74,19 +109,35 @@ class SocketReceiver final : public Receiver {
     if (!socket_->Read(bytes, 0, waits)) socket_->Gone();
     ReceivedFrame frame;
     frame.header = ParseFrameHeader(bytes);
+    if (is_hashed_ && !IsHashed(frame.header))
+      throw Error(ExitCode::kBadData, "a frame came over TCP without a checksum");
+    FrameHasher hasher(ChecksumSeed(frame.header));
     // Memory for what has come, never for what a header claims.
     auto body = std::make_shared<Array<uint8_t>>();
     uint64_t have = 0;
     while (have < frame.header.body_bytes) {
-      const uint64_t room = std::max<uint64_t>({last_bytes_, kFirstBytes, 2 * have});
-      const uint64_t until = std::min(frame.header.body_bytes, room);
-      body->resize(until);
+      if (have == body->size())
+        body->resize(std::min(frame.header.body_bytes,
+                              std::max<uint64_t>({last_bytes_, kFirstBytes, 2 * have})));
+      const uint64_t until = IsHashed(frame.header)
+                                 ? std::min<uint64_t>(body->size(), have + kHashedBytes)
+                                 : body->size();
       if (!socket_->Read({body->data() + have, until - have}, 0, waits)) socket_->Gone();
+      if (IsHashed(frame.header)) hasher.Add({body->data() + have, until - have});
       have = until;
     }
+    uint64_t checksum = frame.header.checksum;
+    if (HasTrailer(frame.header) &&
+        !socket_->Read({reinterpret_cast<uint8_t*>(&checksum), sizeof checksum}, 0, waits))
+      socket_->Gone();
+    if (IsHashed(frame.header) && hasher.Hash() != checksum)
+      throw Error(ExitCode::kBadData,
+                  fmt::format("the checksum of frame {} differs: it was damaged on its way",
+                              frame.header.sequence));
     last_bytes_ = have;
     frame.body = {body->data(), have};
     frame.keep = std::move(body);
+    frame.memory = FrameMemory::kChecked;
     return frame;
   }
 
@@ -123,6 +174,7 @@ class SocketReceiver final : public Receiver {
   static constexpr uint64_t kFirstBytes = 1 << 20;
   static constexpr int kLastTries = 50;
   std::unique_ptr<Socket> socket_;
+  bool is_hashed_;
   std::mutex mutex_;
   uint64_t acknowledged_ = 0, written_ = 0;
   uint8_t bytes_[8];
@@ -133,11 +185,12 @@ class SocketReceiver final : public Receiver {
 
 }  // namespace
 
-std::unique_ptr<Sender> MakeSocketSender(std::unique_ptr<Socket> socket) {
-  return std::make_unique<SocketSender>(std::move(socket));
+std::unique_ptr<Sender> MakeSocketSender(std::unique_ptr<Socket> socket, bool is_hashed) {
+  return std::make_unique<SocketSender>(std::move(socket), is_hashed);
 }
-std::unique_ptr<Receiver> MakeSocketReceiver(std::unique_ptr<Socket> socket, int64_t pid) {
-  return std::make_unique<SocketReceiver>(std::move(socket), pid);
+std::unique_ptr<Receiver> MakeSocketReceiver(std::unique_ptr<Socket> socket, int64_t pid,
+                                             bool is_hashed) {
+  return std::make_unique<SocketReceiver>(std::move(socket), pid, is_hashed);
 }
 
 }  // namespace headrace::reader

@@ -40,6 +40,7 @@ struct ReceivedFrame {
   FrameHeader header;
   std::span<const uint8_t> body;     // until the next Receive
   std::shared_ptr<const void> keep;  // if not null: keeps the body valid for as long as it is held
+  FrameMemory memory = FrameMemory::kOwn;
 };
 
 // Receive: one thread; Acknowledge: any.

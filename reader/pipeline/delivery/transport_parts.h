@@ -8,8 +8,10 @@
 
 namespace headrace::reader {
 
-std::unique_ptr<Sender> MakeSocketSender(std::unique_ptr<Socket> socket);
-std::unique_ptr<Receiver> MakeSocketReceiver(std::unique_ptr<Socket> socket, int64_t pid);
+// `is_hashed`: the socket may damage bytes, so that frames have checksums; one without is refused.
+std::unique_ptr<Sender> MakeSocketSender(std::unique_ptr<Socket> socket, bool is_hashed);
+std::unique_ptr<Receiver> MakeSocketReceiver(std::unique_ptr<Socket> socket, int64_t pid,
+                                             bool is_hashed);
 std::unique_ptr<Sender> MakeRingSender(std::unique_ptr<Socket> socket, uint64_t ring_bytes);
 std::unique_ptr<Receiver> MakeRingReceiver(std::unique_ptr<Socket> socket, int64_t pid);
 

@@ -330,6 +330,75 @@ TEST(Checkpoint, DamageIsRefused) {
   EXPECT_THROW(ParseCheckpoint(text + "x", "a.ckpt"), Error);
 }
 
+TensorBatch BatchOfRows(uint64_t first, uint64_t rows) {
+  TensorBatch batch;
+  batch.rows = rows;
+  batch.first_row = first;
+  batch.dense_names = {"first"};
+  for (uint64_t row = 0; row < rows; ++row) {
+    batch.row_ids.push_back(first + row);
+    batch.dense.push_back(static_cast<float>(first + row));
+  }
+  batch.sparse.rows = batch.weighted_sparse.rows = rows;
+  batch.sparse.offsets = {0};
+  batch.weighted_sparse.offsets = {0};
+  batch.spans = {{0, 0, first, rows, rows}};
+  return batch;
+}
+
+// Where any order will do, only pieces are joined: a batch of the right size is not copied.
+TEST(Rebatcher, WholeBatchesPassByPiecesInAnyOrder) {
+  for (const bool keeps_order : {true, false}) {
+    Rebatcher rebatcher(4, keeps_order);
+    std::vector<uint64_t> sizes, rows;
+    std::vector<const float*> places;
+    const auto take = [&](TensorBatch&& batch) {
+      sizes.push_back(batch.rows);
+      places.push_back(batch.dense.data());
+      uint64_t settled = 0;
+      for (const RowSpan& span : batch.spans) settled += span.rows;
+      EXPECT_EQ(settled, batch.rows);
+      for (uint64_t row = 0; row < batch.rows; ++row) {
+        rows.push_back(batch.RowId(row));
+        EXPECT_EQ(batch.dense[row], static_cast<float>(batch.RowId(row)));
+      }
+    };
+    const float* second = nullptr;
+    uint64_t first = 0;
+    for (const uint64_t size : {4, 3, 4, 3, 4}) {
+      TensorBatch batch = BatchOfRows(first, size);
+      first += size;
+      if (first == 11) second = batch.dense.data();
+      rebatcher.Add(std::move(batch), take);
+    }
+    rebatcher.Finish(take);
+    EXPECT_EQ(sizes, (std::vector<uint64_t>{4, 4, 4, 4, 2}));
+    EXPECT_EQ(std::find(places.begin(), places.end(), second) != places.end(), !keeps_order);
+    EXPECT_EQ(std::is_sorted(rows.begin(), rows.end()), keeps_order);
+    std::sort(rows.begin(), rows.end());
+    for (uint64_t row = 0; row < 18; ++row) EXPECT_EQ(rows.at(row), row);
+  }
+}
+
+// What it keeps of a lent batch stays as it was, and the producer has its memory back.
+TEST(Rebatcher, KeepsNothingThatIsLent) {
+  Rebatcher rebatcher(4);
+  auto memory = std::make_shared<Array<float>>(Array<float>{0, 1, 2});
+  TensorBatch batch = BatchOfRows(0, 3);
+  batch.dense = Array<float>::Borrow({memory->data(), memory->size()}, memory);
+  batch.is_lent = true;
+  std::weak_ptr<Array<float>> watch = memory;
+  memory.reset();
+  const auto take = [](TensorBatch&& joined) {
+    EXPECT_FALSE(joined.is_lent);
+    for (uint64_t row = 0; row < joined.rows; ++row)
+      EXPECT_EQ(joined.dense[row], static_cast<float>(row));
+  };
+  rebatcher.Add(std::move(batch), take);
+  EXPECT_TRUE(watch.expired());
+  rebatcher.Add(BatchOfRows(3, 1), take);
+}
+
 TEST(Queue, AReorderWindowBoundsWhatWaits) {
   struct Item {
     uint64_t sequence = 0;

@@ -90,7 +90,7 @@ TEST_P(Network, FramesOfEverySizeArriveWholeAndAreAcknowledged) {
   size_t at = 0;
   while (!decoder.ended()) {
     const ReceivedFrame frame = receiver->Receive(UINT32_MAX);
-    const auto batch = decoder.Decode(frame.header, frame.body);
+    const auto batch = decoder.Decode(frame.header, frame.body, frame.keep, frame.memory);
     if (!batch) continue;
     const TensorBatch& original = sent[at++];
     EXPECT_EQ(batch->rows, original.rows);

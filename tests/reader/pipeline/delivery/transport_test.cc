@@ -80,7 +80,7 @@ TEST_P(Transport, FramesOfEverySizeArriveWhole) {
   size_t at = 0;
   while (!decoder.ended()) {
     const ReceivedFrame frame = receiver->Receive(UINT32_MAX);
-    const auto batch = decoder.Decode(frame.header, frame.body);
+    const auto batch = decoder.Decode(frame.header, frame.body, frame.keep, frame.memory);
     if (!batch) continue;
     const TensorBatch& original = sent[at++];
     EXPECT_EQ(batch->rows, original.rows);
@@ -379,7 +379,8 @@ TEST(SocketReceiver, AProducerThatDoesNotReadAcknowledgementsBlocksNobody) {
   constexpr uint64_t kLast = 200'000;
   {
     const auto receiver = MakeSocketReceiver(
-        std::make_unique<Socket>(Channel(fds[0]), "the producer", std::function<bool()>()), 1);
+        std::make_unique<Socket>(Channel(fds[0]), "the producer", std::function<bool()>()), 1,
+        false);
     for (uint64_t i = 1; i <= kLast; ++i) receiver->Acknowledge(i);
     std::thread receiving([&] {
       try {
@@ -441,6 +442,159 @@ TEST(Ring, AFrameWrittenAfterAReplacementIsReadFromTheNextRing) {
   EXPECT_EQ(receiver->Receive(UINT32_MAX).header.sequence, 22u);
   write(*next, 33);
   EXPECT_EQ(receiver->Receive(UINT32_MAX).header.sequence, 33u);
+}
+
+// A batch borrows from the ring: its frame is not written over while somebody has it, and the room
+// of those before it comes back, in whatever order they are let go.
+TEST(Ring, ABatchStaysAsItIsUntilItIsLetGo) {
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+  std::mt19937_64 random(TestSeed());
+  constexpr uint64_t kBatches = 400;
+  std::vector<TensorBatch> sent;
+  for (uint64_t i = 0; i < kBatches; ++i)
+    sent.push_back(
+        RandomBatch({.rows = 100 + random() % 100, .dense = 3, .sparse = 2, .longest = 4}, random));
+  std::thread producer([&] {
+    const auto sender =
+        MakeRingSender(std::make_unique<Socket>(Channel(fds[0]), "the consumer", nullptr), 65536);
+    FrameEncoder encoder;
+    for (const TensorBatch& batch : sent)
+      for (const Frame& frame : encoder.Encode(batch)) sender->Send(frame, UINT32_MAX);
+    sender->Send(encoder.End(true), UINT32_MAX);
+    sender->AwaitAcknowledged(1);
+  });
+  auto receiver =
+      MakeRingReceiver(std::make_unique<Socket>(Channel(fds[1]), "the producer", nullptr), 1);
+  FrameDecoder decoder;
+  struct Held {
+    size_t number;
+    TensorBatch batch;
+  };
+  std::vector<Held> held;
+  size_t number = 0, lent = 0;
+  const auto let_go = [&] {
+    // The oldest stands in the way of all others' room.
+    const size_t at = held.front().number + 3 < number ? 0 : random() % held.size();
+    const TensorBatch& batch = held[at].batch;
+    const TensorBatch& original = sent[held[at].number];
+    EXPECT_TRUE(std::equal(batch.sparse.values.begin(), batch.sparse.values.end(),
+                           original.sparse.values.begin(), original.sparse.values.end()));
+    EXPECT_TRUE(std::equal(batch.dense.begin(), batch.dense.end(), original.dense.begin(),
+                           original.dense.end()));
+    held.erase(held.begin() + static_cast<ptrdiff_t>(at));
+  };
+  while (!decoder.ended()) {
+    const ReceivedFrame frame = receiver->Receive(UINT32_MAX);
+    EXPECT_FALSE(IsHashed(frame.header));
+    auto batch = decoder.Decode(frame.header, frame.body, frame.keep, frame.memory);
+    if (!batch) continue;
+    lent += batch->is_lent;
+    if (random() % 4 == 0) OwnMemory(&*batch);  // for ever, then
+    held.push_back({number++, std::move(*batch)});
+    while (!held.empty() && (held.front().number + 3 < number || held.size() > random() % 3))
+      let_go();
+  }
+  while (!held.empty()) let_go();
+  receiver->Acknowledge(1);
+  producer.join();
+  EXPECT_EQ(number, kBatches);
+  EXPECT_EQ(lent, kBatches);
+  receiver.reset();  // what it gave out may live longer
+}
+
+// Who keeps a batch until others come has to copy it: what it left in the ring would stop them.
+TEST(Ring, OwnedBatchesHoldNoRoom) {
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+  std::mt19937_64 random(TestSeed());
+  const TensorBatch batch = RandomBatch({.rows = 500, .dense = 8, .sparse = 2}, random);
+  constexpr int kBatches = 100;  // many rings full
+  std::thread producer([&] {
+    const auto sender =
+        MakeRingSender(std::make_unique<Socket>(Channel(fds[0]), "the consumer", nullptr), 65536);
+    FrameEncoder encoder;
+    for (int i = 0; i < kBatches; ++i)
+      for (const Frame& frame : encoder.Encode(batch)) sender->Send(frame, UINT32_MAX);
+    sender->AwaitAcknowledged(1);
+  });
+  auto receiver =
+      MakeRingReceiver(std::make_unique<Socket>(Channel(fds[1]), "the producer", nullptr), 1);
+  FrameDecoder decoder;
+  std::vector<TensorBatch> kept;
+  while (kept.size() < kBatches) {
+    const ReceivedFrame frame = receiver->Receive(UINT32_MAX);
+    auto got = decoder.Decode(frame.header, frame.body, frame.keep, frame.memory);
+    if (!got) continue;
+    OwnMemory(&*got);
+    kept.push_back(std::move(*got));
+  }
+  for (const TensorBatch& one : kept)
+    EXPECT_TRUE(std::equal(one.dense.begin(), one.dense.end(), batch.dense.begin()));
+  receiver->Acknowledge(1);
+  producer.join();
+}
+
+// What a sender writes for a batch: the names and it.
+std::vector<uint8_t> SentBytes(const TensorBatch& batch, bool is_hashed) {
+  int fds[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0) return {};
+  std::thread producer([&] {
+    const auto sender = MakeSocketSender(
+        std::make_unique<Socket>(Channel(fds[0]), "the consumer", nullptr), is_hashed);
+    FrameEncoder encoder;
+    for (const Frame& frame : encoder.Encode(batch)) sender->Send(frame, UINT32_MAX);
+  });
+  std::vector<uint8_t> bytes, some(1 << 16);
+  ssize_t got = 0;
+  while ((got = recv(fds[1], some.data(), some.size(), 0)) > 0)
+    bytes.insert(bytes.end(), some.begin(), some.begin() + got);
+  producer.join();
+  close(fds[1]);
+  return bytes;
+}
+
+// TCP keeps bytes whole by a sum of 16 bits, too little for terabytes; memory, pipes of this
+// machine and TLS need no sum of ours.
+TEST(SocketReceiver, OnlyWhatTcpCarriesHasAChecksum) {
+  std::mt19937_64 random(TestSeed());
+  const TensorBatch batch = RandomBatch({.rows = 10000, .dense = 8, .sparse = 2}, random);
+  // `damaged`: a byte from the end, 0 for none.
+  const auto error_of = [&](bool sender_hashes, bool receiver_hashes, size_t damaged) {
+    std::vector<uint8_t> bytes = SentBytes(batch, sender_hashes);
+    if (damaged > 0) bytes[bytes.size() - damaged] ^= 4;
+    int fds[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0) return std::string("no socket");
+    std::thread producer([&] {
+      Socket socket(Channel(fds[0]), "the consumer", nullptr);
+      try {
+        socket.Write(bytes);
+      } catch (const Error&) {  // it took enough of them
+      }
+    });
+    const std::string text = TransportErrorOf(
+        [&] {
+          const auto receiver =
+              MakeSocketReceiver(std::make_unique<Socket>(Channel(fds[1]), "the producer", nullptr),
+                                 1, receiver_hashes);
+          FrameDecoder decoder;
+          for (int i = 0; i < 2; ++i) {
+            const ReceivedFrame frame = receiver->Receive(UINT32_MAX);
+            decoder.Decode(frame.header, frame.body, frame.keep, frame.memory);
+          }
+        },
+        ExitCode::kBadData);
+    producer.join();
+    return text;
+  };
+  EXPECT_EQ(error_of(true, true, 0), "no error");
+  EXPECT_EQ(error_of(false, false, 0), "no error");
+  EXPECT_EQ(error_of(true, false, 0), "no error");
+  for (const size_t at : {size_t{1}, size_t{100}, size_t{20'000}, size_t{600'000}}) {
+    EXPECT_NE(error_of(true, true, at).find("the checksum of frame 0 differs"), std::string::npos);
+    EXPECT_NE(error_of(true, false, at).find("the checksum of frame 0 differs"), std::string::npos);
+  }
+  EXPECT_NE(error_of(false, true, 0).find("without a checksum"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Transport, testing::Values(DeliveryKind::kUnix, DeliveryKind::kShm),
