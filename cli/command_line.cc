@@ -108,6 +108,13 @@ std::string Explain(const CommandLine& line, const CLI::Error& error,
     if (!text.empty()) return text;
   }
   std::string text = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    for (const OptionDescription& option : line.Describe().options) {
+      const std::string& name = option.long_name();
+      if (text.starts_with(name + ": ") && text.ends_with(" missing"))
+        return fmt::format("{} needs a value: {} {}", name, name, option.value);
+    }
+  }
   for (char& c : text) {
     if (c == '\n') c = ' ';
   }

@@ -108,8 +108,11 @@ int RunConsumer(const ConsumeOptions& options, const workloads::RowChecksums& ch
   } catch (const Error& error) {
     failure = error;
   }
-  PrintSummary(options, progress(), bytes(), static_cast<double>(MonotonicNs() - start) / 1e9,
-               checksums);
+  // Of one that failed before its first batch there is nothing to say but why.
+  const PipelineProgress done = progress();
+  if (options.json || !failure || done.batches > 0)
+    PrintSummary(options, done, bytes(), static_cast<double>(MonotonicNs() - start) / 1e9,
+                 checksums);
   if (failure) throw *failure;
   return experiments::Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
 }

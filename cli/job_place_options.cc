@@ -23,6 +23,19 @@ void RefuseUnusedSecrets(const JobPlaceOptions& options, reader::DeliveryKind ki
   refuse({"--insecure"}, "does nothing with TLS");
 }
 
+// Of --listen. A port or a host alone is what most mean who leave out the kind.
+reader::DeliveryAddress NetworkAddressOf(const std::string& text) {
+  if (text.starts_with("tls:") || text.starts_with("tcp:"))
+    return reader::ParseDeliveryAddress(text, "/");
+  const bool is_port = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  const bool is_place = !is_port && text.find(':') != std::string::npos &&
+                        !text.starts_with("unix:") && !text.starts_with("shm:");
+  throw Error(ExitCode::kUsage, "is not an address of a network", "--listen " + Printable(text, 80),
+              is_port    ? "write tls:0.0.0.0:" + Printable(text, 80)
+              : is_place ? "write tls:" + Printable(text, 80)
+                         : "write tls:HOST:PORT");
+}
+
 }  // namespace
 
 void AddSecretOptions(CommandLine* command_line, JobPlaceOptions* options) {
@@ -82,10 +95,7 @@ void SetListen(const JobPlaceOptions& options, reader::service::DispatcherProces
     return RefuseUnusedSecrets(options, reader::DeliveryKind::kInline,
                                "leave it out, or add --listen tls:HOST:PORT");
   }
-  given->listen = reader::ParseDeliveryAddress(options.listen, "/");
-  if (!reader::IsNetwork(given->listen.kind))
-    throw Error(ExitCode::kUsage, "is not an address of a network", "--listen " + options.listen,
-                "write tls:HOST:PORT");
+  given->listen = NetworkAddressOf(options.listen);
   reader::CheckExposure(given->listen, options.secrets.is_insecure);
   RefuseUnusedSecrets(options, given->listen.kind, "leave it out");
   given->address_file = options.address_file.empty()

@@ -16,6 +16,10 @@ int ReportFleet(const std::string& job, const std::string& database, const PageO
   std::error_code ignored;
   const bool is_file = std::filesystem::is_regular_file(job, ignored);
   const std::string& file = is_file ? job : database;
+  if (!std::filesystem::exists(file, ignored))
+    throw Error(ExitCode::kBadData, "no such fleet file", file,
+                "go where the job's dispatcher was started, or give the file that it wrote: "
+                "headrace report --fleet FILE");
   const analysis::JobView view = analysis::LoadJob(file, is_file ? "latest" : job);
   const analysis::JobFindings findings = analysis::JudgeJob(view);
   const dashboards::JobPage page{view, findings, ShellWord(ProgramName()),

@@ -156,7 +156,11 @@ void OpenFleet(const ServiceOptions& options, const reader::service::DispatcherO
   try {
     fleet->Open(options.fleet, job, say);
   } catch (const Error& error) {
-    if (options.fleet != experiments::kFleetFile) throw;
+    if (options.fleet != experiments::kFleetFile) {
+      if (error.code() != ExitCode::kResources) throw;
+      throw Error(error.code(), error.fact(), error.where(),
+                  "free space, name another file with --fleet, or keep none with --no-fleet");
+    }
     say(fmt::format("nothing is kept of what the job's processes measure: {}", error.what()));
   }
 }

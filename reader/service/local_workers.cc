@@ -18,6 +18,23 @@ namespace {
 constexpr int64_t kFirstPauseNs = 100'000'000, kMostPauseNs = 10'000'000'000;
 constexpr int64_t kLongRunNs = 10'000'000'000;  // one that ran so long did not end at its start
 constexpr int64_t kEndNs = 5'000'000'000;
+constexpr int kNotStarted = 127;  // exit code, as a shell's
+
+// One that was refused as one too many perhaps gets no successor (Bound).
+const char* WhatFollowsEnding(int status) {
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  switch (static_cast<ExitCode>(code)) {
+    case ExitCode::kResources:
+      return "";
+    case ExitCode::kUsage:
+    case ExitCode::kBadData:
+    case ExitCode::kPrivilege:
+      return "; another is started, and will end like it until what it said is put right";
+    default:
+      return code == kNotStarted ? "; it could not be started at all, and is tried again"
+                                 : "; another takes its place";
+  }
+}
 
 }  // namespace
 
@@ -47,7 +64,7 @@ void LocalWorkers::Start(int64_t now_ns) {
     if (getppid() != parent) _exit(1);
     setpgid(0, 0);
     execv(arguments[0], arguments.data());
-    _exit(127);
+    _exit(kNotStarted);
   }
   children_[pid] = now_ns;
 }
@@ -63,14 +80,11 @@ void LocalWorkers::Ended(pid_t pid, int status, int64_t now_ns,
   pause_ns_ =
       ran_ns > kLongRunNs ? kFirstPauseNs : std::clamp(2 * pause_ns_, kFirstPauseNs, kMostPauseNs);
   next_start_ns_ = now_ns + pause_ns_;
-  // One that was refused as one too many perhaps gets no successor (Bound).
-  const bool is_refused =
-      WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::kResources);
   failures->push_back(fmt::format("worker process {} {}{}", pid,
                                   WIFEXITED(status)
                                       ? fmt::format("ended with exit code {}", WEXITSTATUS(status))
                                       : fmt::format("was killed by signal {}", WTERMSIG(status)),
-                                  is_refused ? "" : "; another takes its place"));
+                                  WhatFollowsEnding(status)));
 }
 
 // To start them again would be in vain, and so would others be.

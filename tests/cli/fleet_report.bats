@@ -64,6 +64,10 @@ of_fleet() { "$HEADRACE" query --db "$DIR/f.db" --format csv "$1" | tail -n +2; 
   run "$HEADRACE" report --fleet nobody --db "$DIR/none.db"
   [ "$status" -eq 5 ]
   [ "${#lines[@]}" -eq 1 ]
+  [[ "$output" == *"none.db: no such fleet file"*"report --fleet FILE"* ]]
+  run "$HEADRACE" report --fleet
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"--fleet needs a value: --fleet JOB"* ]]
   run "$HEADRACE" report latest --fleet "$DIR/r.db"
   [ "$status" -eq 2 ]
   cd "$DIR"

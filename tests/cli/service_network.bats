@@ -56,6 +56,12 @@ rows() { jq -cS '.checksum | [.rows_count, .multiset]' "$1"; }
     run "$HEADRACE" service up t/pipeline.toml --job "$JOB" --listen "$wrong"
     [ "$status" -eq 2 ]
   done
+  run --separate-stderr "$HEADRACE" service up t/pipeline.toml --job "$JOB" --listen 7070
+  [ "$status" -eq 2 ]
+  [ "$stderr" = "headrace service: --listen 7070: is not an address of a network; write tls:0.0.0.0:7070" ]
+  run --separate-stderr "$HEADRACE" service up t/pipeline.toml --job "$JOB" --listen head:7070
+  [ "$status" -eq 2 ]
+  [[ "$stderr" == *"; write tls:head:7070" ]]
   run "$HEADRACE" service up t/pipeline.toml --job "$JOB" --address-file "$DIR/a"
   [ "$status" -eq 2 ]
   run "$HEADRACE" consume "unix:$DIR/x" --token-file "$DIR/x"

@@ -55,5 +55,27 @@ TEST(LocalWorkers, OthersThatFailAreStartedAgain) {
   EXPECT_EQ(workers.most(), UINT32_MAX);
 }
 
+// What it says of one that ended this way.
+std::string SaidOf(const std::string& ending) {
+  LocalWorkers workers({"/bin/sh", "-c", ending});
+  workers.ScaleTo(1);
+  for (const int64_t deadline = MonotonicNs() + 60'000'000'000; MonotonicNs() < deadline;
+       usleep(5'000)) {
+    const std::vector<std::string> said = workers.Turn(MonotonicNs());
+    if (!said.empty()) return said.front();
+  }
+  return "";
+}
+
+TEST(LocalWorkers, AnEndingThatWillRepeatIsSaidToDoSo) {
+  for (const char* ending : {"exit 2", "exit 5", "exit 6"})
+    EXPECT_NE(SaidOf(ending).find("will end like it until what it said is put right"),
+              std::string::npos)
+        << SaidOf(ending);
+  for (const char* ending : {"exit 1", "kill -9 $$"})
+    EXPECT_NE(SaidOf(ending).find("; another takes its place"), std::string::npos)
+        << SaidOf(ending);
+}
+
 }  // namespace
 }  // namespace headrace::reader::service
