@@ -1,10 +1,10 @@
 # Two commands: `make demo` and `make test`. Each installs what is missing, builds, and runs.
 JOBS ?= $(shell nproc)
-# Two tests at a time; those that measure run alone (tests/CMakeLists.txt).
-TEST_JOBS ?= 3
+# Four tests at a time, two where they compute; those that measure run alone (tests/CMakeLists.txt).
+TEST_JOBS ?= 4
 CTEST_ARGS ?=
 
-.PHONY: all setup build package wheel docs demo test test-asan test-tsan fuzz test-pmu test-web format-web bench bench-peers ladder validate install clean format
+.PHONY: all setup build package wheel docs demo test test-long test-asan test-tsan fuzz test-pmu test-web format-web bench bench-peers ladder validate install clean format
 
 all: build
 
@@ -27,6 +27,10 @@ test: setup
 	@rm -f build-configure.log
 	@cmake --build --preset release -j $(JOBS)
 	@sh scripts/run_tests.sh build $(TEST_JOBS) $(CTEST_ARGS)
+
+# All that this machine can run: also packages in empty systems, clang-tidy, fuzzers, threads under ThreadSanitizer (docs/testing.md).
+test-long:
+	@HEADRACE_LONG=1 $(MAKE) test
 
 # The same tests under AddressSanitizer and UndefinedBehaviorSanitizer, and under ThreadSanitizer.
 test-asan: setup

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Jobs of the preprocessing service with one planted limit each: the fleet report names it.
 
-usage: fleet.py HEADRACE [NAME...]      (default: all twelve; 77 where fewer than that can run)
+usage: fleet.py HEADRACE [--beside] [NAME...]      (default: all twelve; 77 where fewer than that can run)
+
+--beside: two jobs at a time, of those in which nothing computes; one that is not named is tried again alone.
 
 Each job runs on this machine for about 12 s: workers whose work is a sleep, so that cores do not matter where they are not the plant,
 and ranks with a step of their own. Planted are slow stores (the test's own server), too few workers, a CPU quota, busy cores, slow
 ranks, trainers that take no more, a worker and a dispatcher stopped by SIGSTOP in turns, one huge split, killed workers. At least 11
 of 12 must be named. A job whose limit others' load may have become is tried again once.
 """
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -255,26 +258,30 @@ def judge(name, folder):
     return verdict["limit"] in limits and (member is None or blamed.startswith(member)), text
 
 
+def attempt(name, folder):
+    """Whether the plant was named, which is said; None for a job that cannot run here."""
+    try:
+        holds, text = judge(name, folder)
+    except Skipped as why:
+        print(f"skip {name}: {why}", flush=True)
+        return None
+    print(f"{'ok  ' if holds else 'MISS'} {name}: {text}", flush=True)
+    return holds
+
+
 def main():
-    names = sys.argv[2:] or list(JOBS)
+    beside = "--beside" in sys.argv
+    names = [word for word in sys.argv[2:] if word != "--beside"] or list(JOBS)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="headrace-fleet-"))
     os.chdir(folder)
     make_tables()
     print(f"seed {SEED}")
-    named, at_once, skipped = 0, 0, []
-    for number, name in enumerate(names):
-        for again in (False, True):
-            try:
-                holds, text = judge(name, folder / f"job{number}")
-            except Skipped as why:
-                skipped.append(name)
-                print(f"skip {name}: {why}")
-                break
-            print(f"{'ok  ' if holds else 'MISS'} {name}: {text}", flush=True)
-            named += holds
-            at_once += holds and not again
-            if holds:
-                break
+    folders = [folder / f"job{number}" for number in range(len(names))]
+    with concurrent.futures.ThreadPoolExecutor(2 if beside else 1) as pool:
+        first = list(pool.map(attempt, names, folders))
+    skipped = [name for name, holds in zip(names, first) if holds is None]
+    at_once = first.count(True)
+    named = at_once + sum(attempt(name, at) is True for name, at, holds in zip(names, folders, first) if holds is False)
     tried = len(names) - len(skipped)
     print(f"{named} of {tried} named, {at_once} of them at the first try")
     if named < tried - 1:
