@@ -157,7 +157,8 @@ def main():
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as scratch:
         os.chdir(scratch)
-        subprocess.run([HEADRACE, "generate", "rm3", "-o", "t", "--rows", "20000", "--features", "0.02", "--stripe-rows", "256"],
+        # A unit of 1.2 MB, more than a socket's buffer: of small ones thousands lie there, and a drain waits until ranks took them.
+        subprocess.run([HEADRACE, "generate", "rm1", "-o", "t", "--rows", "8192", "--features", "0.2", "--stripe-rows", "256"],
                        check=True, capture_output=True)
         job = Job()
         try:

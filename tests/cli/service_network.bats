@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # The preprocessing service over TCP and TLS, jobs that are submitted, rows in the table's order, workers that are asked to leave.
 
+bats_require_minimum_version 1.5.0
 load service_helpers
 
 setup_file() {
