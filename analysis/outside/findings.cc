@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "analysis/outside/outside.h"
 #include "analysis/run/beside_others.h"
 #include "analysis/statistics/statistics.h"
 #include "analysis/thresholds.h"
@@ -47,6 +48,32 @@ OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random)
   return drawn > 0.5 ? OutsideLimit::kOwnWork : OutsideLimit::kConsumer;
 }
 
+// What the consumer's functions and its process say of a limit that threads' times give;
+// `of_home`: that limit is of other threads of its own process.
+OutsideLimit WithItsFunctions(const Outside& out, OutsideLimit limit, bool of_home,
+                              Random* random) {
+  const UnitShares& consumer = out.units[0].shares;
+  const bool at_consumer = limit == OutsideLimit::kConsumer || limit == OutsideLimit::kAlone;
+  // Stopped by its quota, a thread is neither waiting nor computing.
+  const std::optional<CpuQuota>& quota = out.core_budget.quota;
+  if (quota && quota->stopped_ratio.value_or(0) > kQuotaStops &&
+      out.cores_busy_ratio.value_or(0) > kCoresNotFull && (at_consumer || of_home)) {
+    return OutsideLimit::kCores;
+  }
+  if (at_consumer && HeldBack(out)) return OutsideLimit::kCores;
+  const double blocked = 1 - consumer.on_cpu - consumer.runnable;
+  const double waits = out.interpreter_ratio.value_or(0);
+  if ((at_consumer || of_home) && waits > kWaitsForInterpreter && waits > blocked / 2) {
+    return OutsideLimit::kInterpreter;
+  }
+  // It waits for threads that do its step for it, as run-times of TensorFlow and JAX do.
+  const std::optional<OwnTime> own = out.OwnTimes();
+  if (of_home && own && own->step > kStepElsewhere && own->loads + own->waits < kSmallStall) {
+    return OutsideLimit::kConsumer;
+  }
+  return DrawOwnWork(out, limit, random);
+}
+
 // What is inferred from less is never certain; what was lost may say something else.
 double MostOfKnowledge(const Outside& out) {
   return out.knowledge >= OutsideKnowledge::kWakers   ? 1.0
@@ -71,8 +98,9 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
       for (size_t& pick : picks) pick = all[pick];
     }
     const Totals drawn = Sum(*out, slices, picks);
-    const OutsideLimit limit = judge.Decide(drawn).first;
-    ++wins[DrawOwnWork(*out, limit, &random)];
+    const auto [limit, unit] = judge.Decide(drawn);
+    const bool of_home = unit != 0 && out->units[unit].kind == out->units[0].kind;
+    ++wins[WithItsFunctions(*out, limit, of_home, &random)];
     stalls.push_back(judge.Stall(drawn));
   }
   if (all.size() >= 3) out->stall_interval = IntervalAround(out->stall_ratio, stalls, 0.9);

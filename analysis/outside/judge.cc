@@ -132,9 +132,11 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
   if (wait_consumer > stall) {
     if (own.storage > kConsumerReads) return {OutsideLimit::kStorage, 0};
     if (own.network > kConsumerReads) return {OutsideLimit::kNetwork, 0};
-    // Threads of one process may wait for each other for other reasons.
-    const bool mutual = stall > kHighStall && out_->knowledge >= OutsideKnowledge::kWakers &&
-                        out_->units[at].kind != out_->units[0].kind;
+    // Threads of one process may wait for each other for other reasons, unless Python's is known
+    // to be none of them.
+    const bool apart = out_->units[at].kind != out_->units[0].kind ||
+                       out_->interpreter_ratio.value_or(1) < kHardlyForInterpreter;
+    const bool mutual = stall > kHighStall && out_->knowledge >= OutsideKnowledge::kWakers && apart;
     if (mutual) return {OutsideLimit::kPauses, at};
     return {OutsideLimit::kConsumer, 0};
   }
@@ -401,7 +403,7 @@ UnitShares OutsideJudge::Shares(size_t u, const Totals& totals) const {
     }
   }
   // A wait for a socket with a time limit, as Python's, is one in poll().
-  if (Receives(unit)) {
+  if (Receives(unit, lifetime)) {
     left[Index(WaitCause::kNetwork)] += left[Index(WaitCause::kPoll)];
     left[Index(WaitCause::kPoll)] = 0;
   }
@@ -421,10 +423,18 @@ UnitShares OutsideJudge::Shares(size_t u, const Totals& totals) const {
   return shares;
 }
 
-// Whether sockets brought bytes to the unit's processes all the time.
-bool OutsideJudge::Receives(const OutsideUnit& unit) const {
-  const std::vector<int64_t>& ids = out_->kinds[unit.kind].process_ids;
-  return std::any_of(ids.begin(), ids.end(), [&](int64_t id) { return receivers_.contains(id); });
+// Whether sockets brought bytes to a process of the unit all the time, or to each of several that
+// follow each other. `lifetime_s`: of its threads together.
+bool OutsideJudge::Receives(const OutsideUnit& unit, double lifetime_s) const {
+  const ProcessKind& kind = out_->kinds[unit.kind];
+  double received_s = 0;
+  for (const int64_t id : kind.process_ids) {
+    if (receivers_.contains(id)) return true;
+    const auto ns = run_.receiving_ns.find(id);
+    if (ns != run_.receiving_ns.end()) received_s += static_cast<double>(ns->second) * 1e-9;
+  }
+  return kind.pids.size() > 1 && out_->groups[unit.key_group].main &&
+         received_s > kReceives * lifetime_s;
 }
 
 double OutsideJudge::StallSeconds(const Totals& totals) const {

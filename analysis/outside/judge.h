@@ -55,7 +55,7 @@ class OutsideJudge {
   std::set<size_t> LinkedKinds(size_t home) const;
   bool TowardsConsumer(size_t unit, size_t other) const;
   UnitShares Shares(size_t u, const Totals& totals) const;
-  bool Receives(const OutsideUnit& unit) const;
+  bool Receives(const OutsideUnit& unit, double lifetime_s) const;
   double StallSeconds(const Totals& totals) const;
   bool IsProducer(size_t u, const Totals& totals) const;
   std::optional<size_t> Upstream(size_t u, const Totals& totals,

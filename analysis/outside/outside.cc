@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analysis/outside/findings.h"
+#include "analysis/outside/interpreter_waits.h"
 #include "analysis/outside/judge.h"
 #include "analysis/outside/slices.h"
 #include "analysis/outside/uneven_processes.h"
@@ -446,6 +447,12 @@ bool MayLoad(const Outside& out) {
   return out.flavour != OutsideFlavour::kTensorflow;
 }
 
+bool HeldBack(const Outside& out) {
+  return !out.units.empty() && !out.core_budget.quota &&
+         out.units[0].shares.runnable > kReadyBesideFreeCores &&
+         out.cores_free.value_or(0) > kAFreeCore;
+}
+
 Outside LookFromOutside(const RunView& run) {
   Outside out;
   Slices slices = BuildSlices(run, &out);
@@ -512,6 +519,8 @@ Outside LookFromOutside(const RunView& run) {
     out.python = LookAtPython(run, out.kinds[out.units[0].kind].process_ids, WorkersFollow(out));
     const std::vector<int64_t>& ids = out.kinds[out.units[0].kind].process_ids;
     if (ids.size() == 1) out.python_threads = LookAtPythonThreads(run, ids[0]);
+    const std::optional<double> waits_s = SecondsForInterpreter(run, ids);
+    if (waits_s && out.steady_s > 0) out.interpreter_ratio = std::min(1.0, *waits_s / out.steady_s);
   }
   AddFindings(judge, slices, all, lost.share, &out);
   const auto [limit, culprit] = judge.Decide(whole);

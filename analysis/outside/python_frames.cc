@@ -210,6 +210,8 @@ bool IsDataLibrary(const PythonFrame& frame) {
                                            "transformers/tokenization_utils",
                                            "transformers/data/data_collator.py",
                                            "transformers/image_processing",
+                                           "sklearn/feature_extraction/",
+                                           "sklearn/preprocessing/",
                                            "sentencepiece/",
                                            "nltk/",
                                            "spacy/"};
@@ -290,6 +292,8 @@ bool IsAside(const std::vector<PythonFrame>& frames) {
         (frame.function.ends_with(".map") || frame.function.ends_with(".filter"))) {
       return true;
     }
+    // Its function takes a batch and trains: which of the two it is at cannot be seen.
+    if (IsIn(frame, "keras/src/backend/tensorflow/trainer.py")) return true;
     // A copy to a device waits for what that computes.
     return Contains(frame.function, "send_to_device");
   });

@@ -138,7 +138,7 @@ size_t FindLoop(Samples* samples) {
       if (!call.first.empty() && std::any_of(begin, sample.frames.end(), IsRecognised)) {
         recognised.Add(call, sample.seconds);
       }
-      asks |= sample.frames[depth].Asks() && !call.first.empty();
+      asks |= sample.frames[depth].Asks() && !call.first.empty() && begin->is_own;
     }
     Function next = calls.Most();
     if (calls.MostRatio() < kMostOfALoop) {

@@ -110,6 +110,8 @@ struct Outside : SeenThreads {
   std::optional<Accelerators> accelerators;
   std::optional<PythonTime> python;             // of the consumer's main thread
   std::optional<PythonThreads> python_threads;  // of its other ones
+  // Of the consumer's steady time, what its main thread waited for Python's interpreter, by stacks.
+  std::optional<double> interpreter_ratio;
   // Whether findings[0] is python_threads->busy_thread.
   bool is_busy_thread = false;
   std::vector<std::string> unknown;  // what cannot be said, a sentence each

@@ -138,10 +138,12 @@ struct MainWait {
 
 std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorRow& op) {
   constexpr double kMost = 0.5;
-  constexpr MainWait kWaits[] = {{"storage", "waits for storage", "waiting for storage"},
-                                 {"network", "waits for the network", "waiting for the network"},
-                                 {"lock", "waits for a lock", "waiting for a lock"},
-                                 {"sleep", "sleeps", "sleeping on a timer"}};
+  constexpr MainWait kWaits[] = {
+      {"storage", "waits for storage", "waiting for storage"},
+      {"network", "waits for the network", "waiting for the network"},
+      {"lock", "waits for a lock", "waiting for a lock"},
+      {"sleep", "sleeps", "sleeping on a timer"},
+      {"pipe", "waits for another process", "waiting for another process at a pipe"}};
   constexpr MainWait kBehindThreads[] = {
       {"network", "waits for its threads, and they for the network,",
        "waiting for its threads and they for the network"},
@@ -186,16 +188,17 @@ std::optional<double> StepShare(const PipelineModel& model) {
 }
 
 // Where the trainer's own thread limits and its step takes more of it than the batches do: "the
-// trainer (probability 0.97): its step takes 91 % of its thread's time, unpickle the largest part
-// of the rest"; else empty.
+// trainer (probability 0.97): its step takes 91 % of its thread's time"; else empty.
 std::string OwnThreadText(const PipelineModel& model, const Finding& first) {
   const std::optional<double> step = StepShare(model);
   if (!first.limit.Is(analysis::kThreadLimit) || !step || *step <= 0.5 || *step >= 1) return "";
-  const bool mostly = *step > kMostlyStep * (1 - *step);
+  if (*step > kMostlyStep * (1 - *step)) {
+    return fmt::format("the trainer (probability {}): its step takes {} of its thread's time",
+                       ProbabilityText(first.probability), FormatPercent(*step));
+  }
   return fmt::format(
-      "{} (probability {}): its step takes {} of {}time, {}",
-      mostly ? "the trainer" : LimitWord(first.limit), ProbabilityText(first.probability),
-      FormatPercent(*step), mostly ? "its thread's " : "the ",
+      "{} (probability {}): its step takes {} of the time, {}", LimitWord(first.limit),
+      ProbabilityText(first.probability), FormatPercent(*step),
       first.culprit ? model.operators()[*first.culprit].name + " the largest part of the rest"
                     : std::string("batches the rest"));
 }
@@ -212,7 +215,7 @@ std::string OneThreadText(const PipelineModel& model, const Bottleneck& bottlene
   const std::optional<double> step = StepShare(model);
   if (!both || !step) return "";
   return *step > kMostlyStep * (1 - *step)
-             ? fmt::format("the trainer: its step takes {} of its thread's time, loading the rest",
+             ? fmt::format("the trainer: its step takes {} of its thread's time",
                            FormatPercent(*step))
              : fmt::format("the trainer's own thread: loading in it, and its step, which takes {}",
                            FormatPercent(*step));

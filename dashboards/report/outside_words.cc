@@ -9,6 +9,7 @@
 #include "analysis/thresholds.h"
 #include "base/units.h"
 #include "dashboards/report/accelerator_words.h"
+#include "dashboards/report/outside_advice.h"
 #include "dashboards/report/own_work_words.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/report_state.h"
@@ -36,12 +37,6 @@ std::string Pids(const Outside& seen, const OutsideUnit& unit) {
     text += (i == 0 ? "" : ", ") + std::to_string(pids[i]);
   }
   return text;
-}
-
-bool HasProducers(const Outside& seen) {
-  return std::any_of(seen.units.begin(), seen.units.end(), [](const OutsideUnit& unit) {
-    return unit.role == analysis::UnitRole::kProducer;
-  });
 }
 
 // Waits of a thread that nothing feeds, as its whole `share` of the time: "waiting for a lock 60 %,
@@ -101,10 +96,6 @@ std::string WhereTimeGoes(const Outside& seen, size_t u) {
   return text.empty() ? "idle" : text;
 }
 
-std::string QuotaWord(const Outside& seen) {
-  return fmt::format("the CPU quota of {:.2f} cores", seen.core_budget.quota->cores);
-}
-
 std::string LimitWord(const Outside& seen, OutsideLimit limit) {
   switch (limit) {
     case OutsideLimit::kProducers:
@@ -118,7 +109,9 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
       }
       return UnitWord(seen, seen.culprit);
     case OutsideLimit::kCores:
-      return seen.core_budget.quota ? QuotaWord(seen) : "CPU cores";
+      if (seen.core_budget.quota) return QuotaWord(seen);
+      return analysis::HeldBack(seen) ? "a CPU quota, or a set of cores, that holds it back"
+                                      : "CPU cores";
     case OutsideLimit::kStorage:
       return "storage";
     case OutsideLimit::kNetwork:
@@ -148,183 +141,6 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
   return "nothing that was seen";
 }
 
-// What the one thread of a program that has no other ones to feed it waits for; empty where it
-// mostly computes, or where others feed it.
-std::string WaitsAlone(const Outside& seen) {
-  if (HasProducers(seen) || seen.culprit != 0) return "";
-  const analysis::UnitShares& shares = seen.units[0].shares;
-  switch (seen.findings[0].limit) {
-    case OutsideLimit::kSleep:
-      return fmt::format("it sleeps {} of its time", Share(shares.sleep));
-    case OutsideLimit::kStorage:
-      return fmt::format("it waits for storage {} of its time", Share(shares.storage));
-    case OutsideLimit::kNetwork:
-      return fmt::format("it waits for the network {} of its time", Share(shares.network));
-    default:
-      return "";
-  }
-}
-
-// Whether one thread does everything: that is certain, whatever it waits for.
-bool IsOneThread(const Outside& seen) {
-  return seen.findings[0].limit == OutsideLimit::kAlone || !WaitsAlone(seen).empty();
-}
-
-// What reads look like, if that was measured: "reads of 4.00 KiB take 95 us each".
-std::string ReadSizes(const RunView& run) {
-  double requests = 0, bytes = 0, latency = 0;
-  for (const analysis::MeasurementRow& row : run.measurements) {
-    if (row.cause != "read" || !row.value) continue;
-    if (row.metric == "block_requests_count") requests += *row.value;
-    if (row.metric == "block_bytes") bytes += *row.value;
-    if (row.metric == "block_latency_ns") latency += *row.value;
-  }
-  if (requests <= 0) return "";
-  std::string text = fmt::format("; reads are of {} each", FormatBytes(bytes / requests));
-  if (latency > 0) text += fmt::format(" and take {}", FormatDuration(latency / requests));
-  return text;
-}
-
-// Of one thread that does everything; empty where nothing beside it could be faster.
-std::string AdviceAlone(const Outside& seen) {
-  constexpr double kLeastFree = 0.2;  // cores
-  double most = 2;                    // with one beside it
-  if (seen.accelerators) most = std::min(most, seen.accelerators->MostGain().value_or(most));
-  const bool computes = WaitsAlone(seen).empty();
-  if (most < 1 + analysis::kWorthwhileGain) return "";
-  if (computes && seen.cores_free.value_or(1) < kLeastFree) return "";
-  const bool is_python = seen.kinds[seen.units[0].kind].name.starts_with("python");
-  const char* ahead = seen.flavour == OutsideFlavour::kTorch
-                          ? "num_workers 0 -> 1 or more, so that loading runs beside the step"
-                      : is_python ? "load ahead in another process (multiprocessing)"
-                                  : "load ahead in another thread";
-  return fmt::format("if it loads data: {}; one brings at most {:.2g} times the rate", ahead, most);
-}
-
-double ThreadsNow(const OutsideUnit& unit) { return std::max(1.0, std::round(unit.threads_count)); }
-
-// How many of the workers that limit there is room for; nothing: others limit, their number does
-// not help, or it is not known how many cores are free.
-std::optional<analysis::MoreProducers> MoreOf(const Outside& seen) {
-  const OutsideUnit& unit = seen.units[seen.culprit];
-  if (seen.findings[0].limit != OutsideLimit::kProducers || unit.uneven || seen.is_busy_thread ||
-      !seen.cores_free || seen.core_budget.cores.value_or(0) <= 0) {
-    return std::nullopt;
-  }
-  return analysis::RoomForMore(ThreadsNow(unit), seen.stall_ratio, unit.shares.on_cpu,
-                               *seen.cores_free);
-}
-
-std::string AdviceOf(const RunView& run, const Outside& seen) {
-  const OutsideUnit& unit = seen.units[seen.culprit];
-  const bool torch = seen.flavour == OutsideFlavour::kTorch;
-  const std::string cheaper =
-      torch ? "a cheaper __getitem__ or collate_fn" : "less work per element";
-  const auto processes = static_cast<double>(seen.kinds[unit.kind].pids.size());
-  switch (seen.findings[0].limit) {
-    case OutsideLimit::kProducers: {
-      if (seen.is_busy_thread) {
-        return fmt::format("make {} cheaper, or divide its work among several processes",
-                           seen.python_threads->busy_function);
-      }
-      if (unit.uneven) {
-        return fmt::format(
-            "give each of {} as much work as the others: mix long and short items in every shard",
-            UnitWord(seen, seen.culprit));
-      }
-      const double cores = seen.core_budget.cores.value_or(0);
-      const auto more = MoreOf(seen);
-      if (!more) {
-        return fmt::format("more of {}, while cores are left; or {}", UnitWord(seen, seen.culprit),
-                           cheaper);
-      }
-      const double now = ThreadsNow(unit), to = more->count, free = *seen.cores_free;
-      if (to <= now) return fmt::format("{}: no core is left for more of them", cheaper);
-      const bool feeds_processes = processes > 1 || unit.name.starts_with("process");
-      return fmt::format(
-          "{} {:.0f} -> {:.0f} ({:.1f} of {:.1f} cores are free, each takes {:.2f}); or {}",
-          torch && feeds_processes ? "num_workers" : UnitWord(seen, seen.culprit), now, to, free,
-          cores, unit.shares.on_cpu, cheaper);
-    }
-    case OutsideLimit::kCores:
-      if (seen.core_budget.quota) {
-        return fmt::format("raise {}, or {}: more threads or processes do not help",
-                           QuotaWord(seen), cheaper);
-      }
-      if (seen.cores_free && seen.cores_others &&
-          *seen.cores_others > 0.25 * seen.core_budget.cores.value_or(1)) {
-        return fmt::format("keep other programs off these cores: they use {:.1f}; else {}",
-                           *seen.cores_others, cheaper);
-      }
-      return fmt::format("{}, or more cores: more threads or processes do not help", cheaper);
-    case OutsideLimit::kStorage:
-      return "larger or fewer reads, more of them at once, or data on a faster device" +
-             ReadSizes(run);
-    case OutsideLimit::kNetwork:
-      return "more requests at once, larger ones, or a copy nearby";
-    case OutsideLimit::kInterpreter:
-      return "processes instead of threads: one thread of a process runs Python at a time";
-    case OutsideLimit::kLock:
-      return "hold the lock for less time or split it: more threads only wait for it";
-    case OutsideLimit::kSleep:
-      return "find what sleeps: a retry, a rate limit or polling (stacks off the CPU name it)";
-    case OutsideLimit::kConsumer: {
-      if (seen.stall_ratio >= analysis::kSmallStall) {
-        return fmt::format(
-            "a cheaper step of {}; its waits come in bursts, which a longer queue may remove",
-            ConsumerWord(seen));
-      }
-      if (!HasProducers(seen) && seen.OwnTimes()) return AdviceForStep(seen);
-      std::string text = "nothing in the loading: it keeps up";
-      if (analysis::MayUnpickle(seen)) {
-        text =
-            "first tell a step from samplers and unpickling in that thread: pip install py-spy, "
-            "or start the program by 'headrace profile --'. If it is the step, nothing in the "
-            "loading helps";
-      } else if (analysis::MayLoad(seen)) {
-        text =
-            "what feeds it keeps up. Look what this thread computes: its step, or part of the "
-            "loading";
-      }
-      if (unit.role == analysis::UnitRole::kConsumer && seen.units.size() > 1) {
-        for (const OutsideUnit& other : seen.units) {
-          if (other.role != analysis::UnitRole::kProducer || other.distance > 1) continue;
-          const double now = std::round(other.threads_count);
-          const double enough = std::max(1.0, std::ceil(now * (1 - other.shares.wait_consumer)));
-          if (now >= 2 && enough < now) {
-            text += fmt::format("; {:.0f} of the {:.0f} {} would do", enough, now,
-                                torch ? "workers" : "threads");
-          }
-          break;
-        }
-      }
-      return text;
-    }
-    case OutsideLimit::kPauses:
-      return fmt::format(
-          "a longer queue may bridge the pauses{}: at most {:.1f} times the rate. Or find what "
-          "pauses: a slow item that others wait for, a file being opened, a retry{}",
-          torch ? " (prefetch_factor; in_order=False where order does not matter)" : "",
-          1 / std::max(0.1, 1 - seen.stall_ratio),
-          torch ? ", workers that are started again for each epoch (persistent_workers=True)" : "");
-    case OutsideLimit::kOwnWork:
-      return AdviceForOwnWork(seen);
-    case OutsideLimit::kAlone:
-      return AdviceAlone(seen);
-    case OutsideLimit::kNone:
-      break;
-  }
-  return "";
-}
-
-std::string Advice(const RunView& run, const Outside& seen) {
-  const std::string advice = AdviceOf(run, seen);
-  const std::string ahead = WaitsAlone(seen).empty() ? "" : AdviceAlone(seen);
-  return ahead.empty()
-             ? advice
-             : fmt::format("{}. More of them let such waits overlap. Or {}", ahead, advice);
-}
-
 std::string Basis(const Outside& seen) {
   switch (seen.knowledge) {
     case OutsideKnowledge::kWakers:
@@ -350,36 +166,6 @@ Table Findings(const Outside& seen) {
          Quantity::Of(finding.probability, headrace::Unit::kRatio, Source::kEstimate)});
   }
   return table;
-}
-
-// The rate could be so many times as high if the trainer never waited; nothing where its wait says
-// too little about that.
-std::optional<double> MostGain(const Outside& seen) {
-  if (seen.findings[0].limit == OutsideLimit::kConsumer || !HasProducers(seen)) return std::nullopt;
-  const bool own = seen.findings[0].limit == OutsideLimit::kOwnWork;
-  const double loads = own ? seen.InLoader().value_or(0) : seen.stall_ratio;
-  if (loads <= 0.02 || loads >= 0.98) return std::nullopt;
-  const double gain = 1 / (1 - loads);
-  if (!seen.accelerators) return gain;
-  return std::min(gain, seen.accelerators->MostGain().value_or(gain));
-}
-
-// What limits once there are as many workers as `fix` says: where the cores are used up before the
-// consumer is, they do.
-std::string NextLine(const Outside& seen, double gain) {
-  constexpr double kTold = 0.95;  // of the gain: less of it is another figure
-  const auto more = MoreOf(seen);
-  const bool cores =
-      more && more->count > ThreadsNow(seen.units[seen.culprit]) && more->at_most < kTold * gain;
-  if (!cores) {
-    const bool own = seen.findings[0].limit == OutsideLimit::kOwnWork;
-    return fmt::format("{} will limit it, at {:.1f} times this rate at most",
-                       own ? "its step" : ConsumerWord(seen), gain);
-  }
-  return fmt::format(
-      "the CPU cores will limit it, at {:.1f} times this rate at most; with more of them {}, at "
-      "{:.1f} times",
-      more->at_most, ConsumerWord(seen), gain);
 }
 
 std::string Unknown(const Outside& seen) {

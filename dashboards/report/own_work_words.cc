@@ -106,13 +106,17 @@ std::string AdviceForStep(const analysis::Outside& seen) {
 }
 
 void AddOwnWork(const analysis::Outside& seen, const std::string& who, FirstPage* page) {
-  constexpr double kHardlyWaits = 0.01;
+  constexpr double kHardly = 0.01;
   const double ratio = seen.InLoader().value_or(0), own = seen.OwnWork().value_or(0);
   page->badge = StallGrade(ratio);
   page->severity = SeverityOf(ratio);
+  if (ratio < kHardly) {
+    page->verdict = who + " spent less than 1 % of the time in loading.";
+    return;
+  }
   page->verdict =
       fmt::format("{} spent {} of the time in loading{}.", who, FormatPercent(ratio),
-                  ratio - own < kHardlyWaits
+                  ratio - own < kHardly
                       ? ", at work"
                       : fmt::format(": {} at work, the rest waiting", FormatPercent(own)));
 }

@@ -103,7 +103,12 @@ std::vector<std::string> FoldersOf(const Host& host, int64_t pid) {
   char link[4096];
   const std::string process = fmt::format("/proc/{}", pid);
   const ssize_t n = readlink(host.Path(process + "/cwd").c_str(), link, sizeof link);
-  const std::string root = process + "/root", cwd(link, n > 0 ? static_cast<size_t>(n) : 0);
+  // What is written down last is written after its end, when it has no root any more.
+  struct stat own = {}, its = {};
+  const bool same = stat("/", &own) == 0 && stat(host.Path(process + "/root").c_str(), &its) == 0 &&
+                    own.st_dev == its.st_dev && own.st_ino == its.st_ino;
+  const std::string root = same ? "" : process + "/root",
+                    cwd(link, n > 0 ? static_cast<size_t>(n) : 0);
   std::vector<std::string> folders;
   std::string_view words;
   const std::optional<std::string> command = host.Read(process + "/cmdline");

@@ -563,5 +563,35 @@ TEST(Outside, BearsDamagedRows) {
   for (const ThreadGroup& group : seen.groups) EXPECT_NE(group.thread, "ghost");
 }
 
+// Ready to run, with a core idle: something that was not recorded holds the thread back.
+TEST(Outside, AThreadThatIsReadyBesideAFreeCoreIsHeldBack) {
+  for (const double busy_cores : {0.7, 3.6}) {
+    OutsideRun run(10, busy_cores);
+    run.Process(100, 1, "train").OnCpu(100, "train (main)", 0.5);
+    run.Runnable(100, "train (main)", 0.45);
+    const Outside seen = LookFromOutside(run.view);
+    EXPECT_EQ(HeldBack(seen), busy_cores < 1);
+    EXPECT_EQ(seen.findings[0].limit == OutsideLimit::kCores, busy_cores < 1);
+  }
+}
+
+// A tool that is started for each shard brings it through a pipe: together they receive all the
+// time, none of them for long.
+TEST(Outside, ProcessesThatFollowEachOtherReceiveTogether) {
+  for (const bool receive : {true, false}) {
+    OutsideRun run(10, 1.2);
+    run.Process(100, 1, "train").OnCpu(100, "train (main)", 0.2);
+    run.Waits(100, "train (main)", "pipe", 0.8, "201/curl (main)");
+    for (int64_t pid = 201; pid < 211; ++pid) {
+      run.Process(pid, 100, "curl");
+      run.Blocked(pid, "curl (main)", "poll", 0.098);
+      run.OnCpu(pid, "curl (main)", 0.002);
+      if (receive) run.view.receiving_ns[pid] = 1'000'000'000;
+    }
+    const Outside seen = LookFromOutside(run.view);
+    EXPECT_EQ(seen.findings[0].limit == OutsideLimit::kNetwork, receive);
+  }
+}
+
 }  // namespace
 }  // namespace headrace::analysis
