@@ -4,7 +4,7 @@
 // they were decoded.
 //
 // fuzz run: share=2 length=16384 options=-len_control=0
-// fuzz sources: reader/pipeline/delivery/frame.cc reader/pipeline/delivery/frame_decoder.cc
+// fuzz sources: reader/pipeline/delivery/frame_encoder.cc reader/pipeline/delivery/frame_decoder.cc
 // fuzz sources: reader/pipeline/delivery/frame_hash.cc
 // fuzz sources: reader/pipeline/delivery/frame_hash_avx2.cc
 // fuzz sources: reader/pipeline/delivery/stream_copy.cc
