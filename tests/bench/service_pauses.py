@@ -89,8 +89,13 @@ class Job:
         return self.start("service", "worker", self.folder)
 
     def status(self):
-        said = subprocess.run([HEADRACE, "service", "status", self.folder, "--json"], capture_output=True, text=True, check=True)
-        return json.loads(said.stdout)
+        until = time.monotonic() + 30
+        while True:  # there may be no dispatcher for a moment
+            said = subprocess.run([HEADRACE, "service", "status", self.folder, "--json"], capture_output=True, text=True)
+            if said.returncode == 0:
+                return json.loads(said.stdout)
+            assert time.monotonic() < until, said.stderr
+            time.sleep(0.05)
 
     def await_serving(self):
         until = time.monotonic() + 60
