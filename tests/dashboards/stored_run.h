@@ -144,13 +144,28 @@ inline collectors::RunInfo InfoOf(const analysis::RunView& run, const std::strin
   return info;
 }
 
+// What the machine's counters told of the whole run.
+inline collectors::MeasurementBatch HostsOf(const analysis::RunView& run) {
+  collectors::MeasurementBatch batch;
+  for (const analysis::HostRow& host : run.hosts) {
+    const auto id = static_cast<int64_t>(batch.totals.size());
+    const bool gauge = host.unit == "cores";
+    batch.metrics.push_back(
+        {host.metric, host.unit, gauge ? "gauge" : "counter", host.source, "", ""});
+    batch.definitions.push_back({id, host.metric, host.source, {}, {}, "", "", "", {}});
+    const double value = host.last_value.value_or(0);
+    batch.totals.push_back({id, 1, host.mean_value.value_or(0), value, value, value, {}});
+  }
+  return batch;
+}
+
 // Adds the run to the store, finished or still being recorded. Returns its id.
 inline int64_t StoreRun(collectors::RunStore& store, const analysis::RunView& run,
                         const std::string& name, bool finished = true) {
   const int64_t id = store.BeginRun(InfoOf(run, name));
   std::vector<collectors::IntervalSample> samples;
   for (const analysis::WindowRow& window : run.windows) samples.push_back(SampleOf(run, window));
-  store.Append(id, samples);
+  store.Append(id, samples, HostsOf(run));
   store.SetProbe(id, "accounts", "active", "", "");
   store.SetProbe(id, "hardware counters", "unavailable", "this machine exposes no PMU",
                  "bare metal");

@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "analysis/model/bottleneck.h"
+#include "analysis/model/limits/limit_kind.h"
+#include "analysis/model/running_ahead.h"
 #include "dashboards/report/accelerator_words.h"
 #include "dashboards/report/first_page.h"
 #include "dashboards/report/outside_words.h"
@@ -45,6 +47,12 @@ void AddPlan(const analysis::Statements& statements, Section* section) {
        Quantity::Of(plan.predicted / plan.now - 1, Unit::kRatio, Source::kEstimate)
            .WithInterval(plan.gain_interval.low, plan.gain_interval.high)});
   section->facts.push_back({"then_limited_by", plan.limited_by.name});
+  if (std::isfinite(plan.next_bound) && plan.limited_by.bound > 0) {
+    section->facts.push_back({"after_that.name", plan.next.name});
+    section->facts.push_back(
+        {"after_that.higher_ratio", Quantity::Of(plan.next_bound / plan.limited_by.bound - 1,
+                                                 Unit::kRatio, Source::kEstimate)});
+  }
   Table changes{
       "changes", "", {{"knob", "knob"}, {"from", "now"}, {"to", "plan"}, {"why", "why"}}, {}, true};
   for (const analysis::Change& change : plan.changes) {
@@ -119,10 +127,65 @@ void AddWithheld(const analysis::Statements& statements, Section* section) {
   section->facts.push_back({"reason", why});
 }
 
+// What the first page says of the limit beside its name.
+void AddLimit(const PipelineModel& model, const Bottleneck& bottleneck, Section* section) {
+  const Finding& first = bottleneck.findings[0];
+  const auto add = [&](const std::string& prefix, const analysis::Limit& limit,
+                       std::optional<size_t> culprit) {
+    section->facts.push_back({prefix + ".name", limit.name});
+    section->facts.push_back({prefix + ".kind", limit.kind_name()});
+    section->facts.push_back(
+        {prefix + ".operator", culprit ? model.operators()[*culprit].name : ""});
+  };
+  add("limit", first.limit, first.culprit);
+  section->facts.push_back(
+      {"limit.probability", Quantity::Of(first.probability, Unit::kRatio, Source::kEstimate)});
+  if (!bottleneck.loss.empty()) section->facts.push_back({"limit.loss", bottleneck.loss});
+  if (!bottleneck.alone) return;
+  const analysis::Limit& alone = *bottleneck.alone;
+  add("limit.alone", alone, alone.kind->Culprit(model, alone));
+}
+
+// What limited before a change, or at the beginning.
+void AddEarlier(const analysis::EarlierLimit& earlier, Section* section) {
+  section->facts.push_back({"earlier.phase", analysis::PhaseKindName(earlier.kind)});
+  section->facts.push_back({"earlier.name", earlier.limit.name});
+  section->facts.push_back({"earlier.kind", earlier.limit.kind_name()});
+  section->facts.push_back(
+      {"earlier.probability", Quantity::Of(earlier.probability, Unit::kRatio, Source::kEstimate)});
+}
+
+// Why no verdict can rest on the figures, one doubt a row.
+Table Doubts(const analysis::Doubts& doubts) {
+  Table table{"doubts", "", {{"text", "what cannot be"}}, {}, true};
+  for (const std::string& line : doubts.lines) table.rows.push_back({line});
+  return table;
+}
+
+// What the figures hold under: the load of other programs, a quota.
+void AddConditions(const RunView& run, const analysis::Statements& statements, Section* section) {
+  if (const auto load = OtherLoadOf(run, statements)) {
+    section->facts.push_back({"conditional_on_load", "true"});
+    if (load->used_cores) {
+      section->facts.push_back(
+          {"other_load.cores_used", Number(load->used_cores, Unit::kCores, "")});
+      section->facts.push_back({"other_load.cores", Number(load->cores, Unit::kCores, "")});
+    } else {
+      section->facts.push_back({"other_load.pressure_ratio", Ratio(load->pressure_ratio, "")});
+    }
+  }
+  std::optional<analysis::CpuQuota> quota;
+  if (statements.model) quota = statements.model->cpu_quota();
+  if (statements.outside) quota = statements.outside->core_budget.quota;
+  if (!quota) return;
+  section->facts.push_back({"cpu_quota.cores", Number(quota->cores, Unit::kCores, "")});
+  section->facts.push_back(
+      {"cpu_quota.stopped_ratio", Ratio(quota->stopped_ratio, "the control group did not tell")});
+}
+
 void AddBottleneck(const analysis::Statements& statements, Section* section) {
   const PipelineModel& model = *statements.model;
   const Bottleneck& bottleneck = *statements.bottleneck;
-  const Finding& first = bottleneck.findings[0];
   const double job_stall = analysis::JobStall(statements);
   Quantity stall = Quantity::Of(job_stall, Unit::kRatio, Source::kAccount);
   if (bottleneck.stall_interval && job_stall <= model.stall_ratio()) {
@@ -132,13 +195,11 @@ void AddBottleneck(const analysis::Statements& statements, Section* section) {
       {"state", ReportStateName(StateOf(bottleneck.verdict))},
       {"grade", StallGradeKey(job_stall)},
       {"stall_ratio", stall},
-      {"limit.name", first.limit.name},
-      {"limit.kind", first.limit.kind_name()},
-      {"limit.operator", first.culprit ? model.operators()[*first.culprit].name : ""},
-      {"limit.probability", Quantity::Of(first.probability, Unit::kRatio, Source::kEstimate)},
       {"observed.batches_per_second", Number(model.demands().rate, Unit::kPerSecond, "")},
       {"observed.rows_per_second",
        Number(model.demands().rate * model.demands().rows, Unit::kRowsPerSecond, "")}};
+  AddLimit(model, bottleneck, section);
+  if (statements.earlier) AddEarlier(*statements.earlier, section);
   if (bottleneck.verdict == Verdict::kUndecided) {
     section->facts.push_back({"measure", bottleneck.measure});
   }
@@ -147,6 +208,9 @@ void AddBottleneck(const analysis::Statements& statements, Section* section) {
   }
   if (!bottleneck.disagreement.empty()) {
     section->facts.push_back({"disagreement", bottleneck.disagreement});
+  }
+  if (const std::string ahead = analysis::AheadWords(model); !ahead.empty()) {
+    section->facts.push_back({"runs_ahead", ahead});
   }
   if (statements.differential) AddThirdOpinion(bottleneck, *statements.differential, section);
   if (statements.allocation) AddPlan(statements, section);
@@ -161,15 +225,17 @@ std::optional<Section> VerdictSection(const RunView& run, const analysis::Statem
     AddBottleneck(statements, &section);
   } else if (statements.outside && statements.outside->withheld.empty()) {
     AddOutsideFacts(run, *statements.outside, &section);
+    if (!run.operators.empty()) {
+      section.facts.push_back({"outside_because", statements.withheld});
+    }
   } else {
     AddWithheld(statements, &section);
   }
   if (statements.accelerators) {
     AddAcceleratorFacts(*statements.accelerators, TrainerWord(statements), &section);
   }
-  if (const auto load = OtherLoadOf(run, statements)) {
-    section.facts.push_back({"conditional_on_load", "true"});
-  }
+  if (statements.doubts.any()) section.tables.push_back(Doubts(statements.doubts));
+  AddConditions(run, statements, &section);
   return section;
 }
 
