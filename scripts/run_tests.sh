@@ -1,8 +1,9 @@
 #!/bin/sh
 # Runs the tests of a build: run_tests.sh BUILD JOBS [CTEST ARGUMENT...]. All of them once, JOBS at a time; those that must be
 # alone are (RUN_SERIAL). Left out are those with the label `pmu`, which need machines of their own, those with the label
-# `release` in the build of a sanitizer, those with the label `ci` unless HEADRACE_CI is set, and those with the label `long`
-# (packages in empty systems, Slurm, the site, clang-tidy). With HEADRACE_LONG neither of the two is. Of what fell, tests whose result
+# `release` in the build of a sanitizer, and those with the label `ci` unless HEADRACE_CI is set, where those with the label
+# `long` (packages in empty systems, Slurm, the site, clang-tidy) are left out instead. With HEADRACE_LONG neither of the two is.
+# Of what fell, tests whose result
 # depends on the program alone have failed. Those that compare what a probe measured on this machine with a truth (label
 # `measures`) are run up to twice more with nothing beside them, since neighbours and a hypervisor may take the CPU between a
 # truth's clock and a probe's; they are named at the end. So are those that had no end in their time (tests/cli/watched.py),
@@ -13,8 +14,7 @@ shift 2
 cd "$(dirname "$0")/.."
 case $build in build) others=pmu ;; *) others='release|pmu' ;; esac
 if [ -z "${HEADRACE_LONG:-}" ]; then
-  others="$others|long"
-  [ -n "${HEADRACE_CI:-}" ] || others="$others|ci"
+  if [ -n "${HEADRACE_CI:-}" ]; then others="$others|long"; else others="$others|ci"; fi
 fi
 if ctest --test-dir "$build" -N -LE "$others" "$@" | grep -q '^Total Tests: 0$'; then
   echo "run_tests: no test is called like this: $*" >&2

@@ -39,6 +39,7 @@ const std::vector<std::string> kConsumers = {"reader/",
                                              "docs/testing.md",
                                              "analysis/outside/",
                                              "analysis/advice/recommendations/outside.cc",
+                                             "dashboards/report/outside_names.cc",
                                              "dashboards/report/outside_words.cc"};
 // Where the segment of shared memory is meant, and its format.
 const std::vector<std::string> kSegments = {"docs/accounts.md", "docs/architecture.md",

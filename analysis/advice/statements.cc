@@ -192,7 +192,7 @@ Statements MakeStatements(const RunView& run) {
   }
   statements.withheld = StoppedTaking(run);
   if (!statements.withheld.empty()) {
-    TurnOutside(run, &statements);
+    if (!statements.doubts.any()) TurnOutside(run, &statements);
     return statements;
   }
   try {

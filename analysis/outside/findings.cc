@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 
-#include "analysis/outside/outside.h"
 #include "analysis/run/beside_others.h"
 #include "analysis/statistics/statistics.h"
 #include "analysis/thresholds.h"
@@ -31,8 +30,8 @@ OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random)
   if (limit != OutsideLimit::kConsumer && limit != OutsideLimit::kAlone) return limit;
   const std::optional<OwnTime> own = out.OwnTimes();
   if (!own) return limit;
-  // Nothing else was seen to feed the thread: then it says more than the threads' times do.
-  // It is not what the threads' times say that it does.
+  // The threads' times say that it computes, its functions that it waits: neither is to be
+  // believed.
   if (own->waits > 0.5) return OutsideLimit::kNone;
   const double samples = static_cast<double>(out.python->samples_count) / 2;
   double loads = own->loads, step = own->step;
@@ -60,9 +59,9 @@ OutsideLimit WithItsFunctions(const Outside& out, OutsideLimit limit, bool of_ho
       out.cores_busy_ratio.value_or(0) > kCoresNotFull && (at_consumer || of_home)) {
     return OutsideLimit::kCores;
   }
-  if (at_consumer && HeldBack(out)) return OutsideLimit::kCores;
+  if (at_consumer && out.IsHeldBack()) return OutsideLimit::kCores;
   const double blocked = 1 - consumer.on_cpu - consumer.runnable;
-  const double waits = out.interpreter_ratio.value_or(0);
+  const double waits = std::min(blocked, out.interpreter_ratio.value_or(0));
   if ((at_consumer || of_home) && waits > kWaitsForInterpreter && waits > blocked / 2) {
     return OutsideLimit::kInterpreter;
   }
@@ -118,6 +117,7 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
     }
     if (each == OutsideLimit::kPauses) likely = std::min(likely, kMutualWaits);
     if (each == OutsideLimit::kSleep && OthersCompute(*out)) likely = std::min(likely, kIdleTimer);
+    if (each == OutsideLimit::kCores && out->IsHeldBack()) likely = std::min(likely, kQuotaUnseen);
     if (is_contended) {
       likely = std::min(likely, MostBesideOthers(*out->cores_others, *out->core_budget.cores));
     }

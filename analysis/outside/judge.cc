@@ -134,8 +134,9 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
     if (own.network > kConsumerReads) return {OutsideLimit::kNetwork, 0};
     // Threads of one process may wait for each other for other reasons, unless Python's is known
     // to be none of them.
-    const bool apart = out_->units[at].kind != out_->units[0].kind ||
-                       out_->interpreter_ratio.value_or(1) < kHardlyForInterpreter;
+    const bool apart =
+        out_->units[at].kind != out_->units[0].kind ||
+        (out_->is_interpreter_all && out_->interpreter_ratio.value_or(1) < kHardlyForInterpreter);
     const bool mutual = stall > kHighStall && out_->knowledge >= OutsideKnowledge::kWakers && apart;
     if (mutual) return {OutsideLimit::kPauses, at};
     return {OutsideLimit::kConsumer, 0};
@@ -460,7 +461,11 @@ bool OutsideJudge::IsProducer(size_t u, const Totals& totals) const {
   const OutsideUnit& unit = out_->units[u];
   const double lifetime = totals.times[consumer_].total();
   if (unit.distance < 0 || lifetime <= 0) return false;
-  if (unit.kind == out_->units[0].kind && IsOfJava(out_->groups[unit.key_group].thread)) {
+  const auto of_machine = [&](const ThreadGroup& group) {
+    return group.kind == unit.kind && group.thread == "VM Thread";
+  };
+  if (IsOfJava(out_->groups[unit.key_group].thread) &&
+      std::any_of(out_->groups.begin(), out_->groups.end(), of_machine)) {
     return false;
   }
   const bool of_driver = unit.kind == out_->units[0].kind && IsRayDriver();

@@ -379,7 +379,10 @@ std::string MeasureFor(const Outside& out, const std::string& lost,
     return "both sides wait for each other, as they do for a batch that is due while others are "
            "ready: 'headrace profile -- COMMAND' with its import hook tells";
   }
-  if (out.OwnTimes() && out.python->unknown_s > 0 && !out.python->has_loader) {
+  const std::optional<OwnTime> own = out.OwnTimes();
+  const bool of_thread = out.findings[0].limit == OutsideLimit::kOwnWork ||
+                         out.findings[0].limit == OutsideLimit::kConsumer;
+  if (own && of_thread && own->unknown > std::abs(own->loads - own->step)) {
     return fmt::format("what {} does, loading or training, only its author knows",
                        out.python->unknown_function);
   }
@@ -445,12 +448,6 @@ bool MayLoad(const Outside& out) {
   if (consumer.shares.on_cpu < kUnpicklerComputes) return false;
   // tf.data makes batches in threads of its own.
   return out.flavour != OutsideFlavour::kTensorflow;
-}
-
-bool HeldBack(const Outside& out) {
-  return !out.units.empty() && !out.core_budget.quota &&
-         out.units[0].shares.runnable > kReadyBesideFreeCores &&
-         out.cores_free.value_or(0) > kAFreeCore;
 }
 
 Outside LookFromOutside(const RunView& run) {
@@ -519,8 +516,11 @@ Outside LookFromOutside(const RunView& run) {
     out.python = LookAtPython(run, out.kinds[out.units[0].kind].process_ids, WorkersFollow(out));
     const std::vector<int64_t>& ids = out.kinds[out.units[0].kind].process_ids;
     if (ids.size() == 1) out.python_threads = LookAtPythonThreads(run, ids[0]);
-    const std::optional<double> waits_s = SecondsForInterpreter(run, ids);
-    if (waits_s && out.steady_s > 0) out.interpreter_ratio = std::min(1.0, *waits_s / out.steady_s);
+    const double alive_s = totals.times[judge.consumer()].total();
+    if (const auto waits = WaitsForInterpreter(run, ids); waits && alive_s > 0) {
+      out.interpreter_ratio = std::min(1.0, waits->seconds / alive_s);
+      out.is_interpreter_all = waits->is_all;
+    }
   }
   AddFindings(judge, slices, all, lost.share, &out);
   const auto [limit, culprit] = judge.Decide(whole);

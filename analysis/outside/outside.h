@@ -30,10 +30,6 @@ bool MayUnpickle(const Outside& outside);
 // gather what others look up, sample, or unpack.
 bool MayLoad(const Outside& outside);
 
-// Whether the consumer's thread is ready to run for long although cores are free: a quota that was
-// not seen, or a set of cores, holds it back.
-bool HeldBack(const Outside& outside);
-
 // Never throws; `run` may be any kind of run.
 Outside LookFromOutside(const RunView& run);
 

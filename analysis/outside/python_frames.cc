@@ -58,7 +58,7 @@ int64_t NumberIn(std::string_view text) {
 void ReadPlace(std::string_view place, PythonFrame* frame) {
   constexpr std::string_view kLoop = ", loop ", kNoLoop = ", no loop", kNext = ", next";
   if (place.ends_with(kNext)) {
-    frame->takes_next = true;
+    frame->asks = true;
     place.remove_suffix(kNext.size());
   }
   if (place.ends_with(kNoLoop)) {
@@ -66,7 +66,10 @@ void ReadPlace(std::string_view place, PythonFrame* frame) {
     place.remove_suffix(kNoLoop.size());
   } else if (const size_t at = place.rfind(kLoop); at != std::string_view::npos) {
     frame->is_own = true;
-    frame->loop = NumberIn(place.substr(at + kLoop.size()));
+    const std::string_view loops = place.substr(at + kLoop.size());
+    const size_t of = loops.find(" of ");
+    frame->loop = NumberIn(loops);
+    frame->outermost = of == std::string_view::npos ? frame->loop : NumberIn(loops.substr(of + 4));
     place = place.substr(0, at);
   }
   const size_t colon = place.rfind(':');
@@ -246,6 +249,23 @@ NameSays WhatNameSays(std::string_view function) {
     steps = !loads;
   }
   return loads ? NameSays::kLoads : steps ? NameSays::kSteps : NameSays::kNothing;
+}
+
+bool Writes(const std::vector<PythonFrame>& frames, size_t first) {
+  constexpr std::string_view kWords[] = {"save",     "savez",     "write",      "writes", "writer",
+                                         "dump",     "dumps",     "log",        "logs",   "logger",
+                                         "writerow", "writerows", "checkpoint", "upload", "post",
+                                         "put",      "export",    "report"};
+  return std::any_of(
+      frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end(),
+      [&](const PythonFrame& frame) {
+        const size_t dot = frame.function.rfind('.');
+        const auto words =
+            WordsOf(frame.function.substr(dot == std::string_view::npos ? 0 : dot + 1));
+        return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+          return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
+        });
+      });
 }
 
 bool Waits(const std::vector<PythonFrame>& frames) {

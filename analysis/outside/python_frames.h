@@ -14,12 +14,10 @@ namespace headrace::analysis {
 struct PythonFrame {
   std::string_view function, file;
   int64_t line = 0;
-  bool is_own = false;      // a file of the program, not of a library: its loops are known
-  int64_t loop = 0;         // 0: in none, or not known
-  bool takes_next = false;  // the line calls next()
-
-  // Whether the line asks a loop, or next(), for what comes next.
-  bool Asks() const { return is_own && (takes_next || (loop > 0 && loop == line)); }
+  bool is_own = false;       // a file of the program, not of a library: its loops are known
+  int64_t loop = 0;          // 0: in none, or not known
+  int64_t outermost = 0;     // the loop of the function that this one is in; itself if in no other
+  bool asks = false;         // the line asks a `for`, or next(), for what comes next
   std::string Name() const;  // "main (train.py:30)"
 };
 
@@ -40,9 +38,12 @@ bool IsStep(const PythonFrame& frame);
 bool IsDataLibrary(const PythonFrame& frame);
 
 // What the name of a function says that it does, by the words that people use: "load_batch",
-// "train_step". kNothing where it has none of them, or some of both.
+// "train_step". Where it has some of both the first word decides: "train_batch" trains.
 enum class NameSays : uint8_t { kNothing, kLoads, kSteps };
 NameSays WhatNameSays(std::string_view function);
+
+// Whether the frames write what is kept, or report: "save_checkpoint", "log_metrics", "writerow".
+bool Writes(const std::vector<PythonFrame>& frames, size_t first);
 
 // Whether the innermost of the frames waits, whoever called it.
 bool Waits(const std::vector<PythonFrame>& frames);

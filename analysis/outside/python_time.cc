@@ -78,26 +78,55 @@ bool IsRecognised(const PythonFrame& frame) {
   return IsLoader(frame) || HandsOver(frame) || IsStep(frame);
 }
 
-// Leaves of the samples of a function of the program (at `depth` in each) those of its loops, as
-// far as it was seen in them; else those of the last line that it reached: what comes before a loop
-// has been left behind. Returns whether there are loops.
+// Parts of a function that the program is in one after the other: lines in no loop, or loops.
+struct Part {
+  int64_t samples_count = 0;
+  bool is_recognised = false;  // it leads to functions of libraries that load or train
+};
+
+// The one that trains: of those with recognised functions the one with most samples, as scoring
+// comes after it and makes fewer; else the last one that is worth a word, as set-up comes before.
+int64_t PartThatTrains(const std::map<int64_t, Part>& parts) {
+  int64_t trains = 0, last = 0, most = 0, count = 0;
+  for (const auto& [line, part] : parts) {
+    if (part.is_recognised && part.samples_count > most) {
+      most = part.samples_count;
+      trains = line;
+    }
+    if (part.samples_count >= kFewestSamples || part.samples_count > count) last = line;
+    count = std::max(count, part.samples_count);
+  }
+  return most >= kFewestSamples ? trains : last;
+}
+
+// Leaves of the samples of a function of the program (at `depth` in each) those of one of its
+// loops, as far as it was seen in them; else those of one line. Returns whether there are loops.
 bool KeepLoops(size_t depth, Samples* samples) {
+  std::map<int64_t, Part> loops, lines;
   int64_t in_loops = 0;
-  std::map<int64_t, int64_t> lines;
   for (const Sample& sample : *samples) {
     const PythonFrame& frame = sample.frames[depth];
-    if (frame.loop > 0) in_loops += sample.samples_count;
-    lines[frame.line] += sample.samples_count;
+    const auto below = sample.frames.begin() + static_cast<std::ptrdiff_t>(depth) + 1;
+    const bool recognised = std::any_of(below, sample.frames.end(), IsRecognised);
+    const auto add = [&](Part& part) {
+      part.samples_count += sample.samples_count;
+      part.is_recognised |= recognised;
+    };
+    if (frame.loop > 0) {
+      in_loops += sample.samples_count;
+      add(loops[frame.outermost]);
+    }
+    add(lines[frame.line]);
   }
   if (in_loops >= kFewestSamples) {
-    KeepOnly(samples, [&](const Sample& sample) { return sample.frames[depth].loop > 0; });
+    const int64_t loop = PartThatTrains(loops);
+    KeepOnly(samples, [&](const Sample& sample) {
+      return sample.frames[depth].loop > 0 && sample.frames[depth].outermost == loop;
+    });
     return true;
   }
-  int64_t last = LargestKey(lines);
-  for (const auto& [line, count] : lines) {
-    if (count >= kFewestSamples) last = std::max(last, line);
-  }
-  KeepOnly(samples, [&](const Sample& sample) { return sample.frames[depth].line == last; });
+  const int64_t line = PartThatTrains(lines);
+  KeepOnly(samples, [&](const Sample& sample) { return sample.frames[depth].line == line; });
   return false;
 }
 
@@ -130,7 +159,7 @@ size_t FindLoop(Samples* samples) {
     });
     const bool has_loops = is_own && KeepLoops(depth, samples);
     Shares<Function> calls, recognised;  // of which functions; of those that lead to known ones
-    bool asks = false;
+    double asks_s = 0;
     for (const Sample& sample : *samples) {
       const Function call = FunctionAt(sample, depth + 1);
       calls.Add(call, sample.seconds);
@@ -138,7 +167,8 @@ size_t FindLoop(Samples* samples) {
       if (!call.first.empty() && std::any_of(begin, sample.frames.end(), IsRecognised)) {
         recognised.Add(call, sample.seconds);
       }
-      asks |= sample.frames[depth].Asks() && !call.first.empty() && begin->is_own;
+      const bool asks = sample.frames[depth].asks && !call.first.empty() && begin->is_own;
+      if (asks) asks_s += sample.seconds;
     }
     Function next = calls.Most();
     if (calls.MostRatio() < kMostOfALoop) {
@@ -146,6 +176,7 @@ size_t FindLoop(Samples* samples) {
       if (has_loops || recognised.MostRatio() < kMostOfALoop) return depth;
       next = recognised.Most();
     }
+    const bool asks = asks_s >= kSmallStall * calls.all_s();
     if (next.first.empty() || (has_loops && asks)) return depth;
     if (has_loops && !IsInnerLoop(*samples, depth, next, recognised)) return depth;
     const auto leads = std::find_if(samples->begin(), samples->end(), [&](const Sample& sample) {
@@ -182,16 +213,28 @@ Reading ReadLoader(const std::vector<PythonFrame>& frames, size_t first) {
 Reading Read(const std::vector<PythonFrame>& frames, size_t depth) {
   const auto loop = frames.begin() + static_cast<std::ptrdiff_t>(depth);
   const bool calls = depth + 1 < frames.size();
+  // The program's own function below a loop of its own, or below a library's.
   const PythonFrame* own = &frames[depth];
-  if (calls && (frames[depth + 1].is_own || !own->is_own)) own = &frames[depth + 1];
+  if (calls && own->is_own && frames[depth + 1].is_own) own = &frames[depth + 1];
+  if (calls && !own->is_own) {
+    const auto below =
+        std::find_if(loop, frames.end(), [](const auto& each) { return each.is_own; });
+    own = below != frames.end() ? &*below : &frames[depth + 1];
+  }
   const auto first = std::find_if(loop, frames.end(), IsRecognised);
   const bool is_loader = first != frames.end() && !IsStep(*first);
   if (is_loader) return ReadLoader(frames, static_cast<size_t>(first - frames.begin()));
   // A `for` over a generator of the program. What a library hands out may be a network's layers.
-  const bool asked = loop->Asks() && (!calls || frames[depth + 1].is_own);
+  // A step that takes its batch by next() in the same line is no loading.
+  const bool called_trains =
+      calls && (WhatNameSays(frames[depth + 1].function) == NameSays::kSteps ||
+                (first != frames.end() && IsStep(*first)));
+  const bool asked = loop->asks && (!calls || frames[depth + 1].is_own) && !called_trains;
   Reading reading{Reading::Kind::kUnknown, own};
   if (first != frames.end() && !asked) {
     reading.kind = Reading::Kind::kSteps;
+  } else if (Writes(frames, depth + 1)) {
+    reading.kind = Reading::Kind::kUnknown;  // what is kept or told is no part of loading
   } else if (Waits(frames)) {
     reading.kind = Reading::Kind::kWaits;
   } else if (asked) {
@@ -199,7 +242,15 @@ Reading Read(const std::vector<PythonFrame>& frames, size_t depth) {
   } else if (std::any_of(loop, frames.end(), IsDataLibrary)) {
     reading.kind = Reading::Kind::kLoads;
   } else {
-    for (auto frame = loop + 1; calls && frame != frames.end() && !reading.by_name; ++frame) {
+    // Of nested loops the innermost: "train_epoch" only calls what "load_batch" does.
+    auto inner = loop;
+    for (auto frame = loop; frame != frames.end(); ++frame) {
+      if (frame->is_own && frame->loop > 0) inner = frame;
+    }
+    const bool calls_own =
+        std::any_of(inner + 1, frames.end(), [](const PythonFrame& each) { return each.is_own; });
+    for (auto frame = inner + (calls_own || inner == loop ? 1 : 0);
+         frame < frames.end() && !reading.by_name; ++frame) {
       const NameSays says = frame->is_own ? WhatNameSays(frame->function) : NameSays::kNothing;
       reading.by_name = says != NameSays::kNothing;
       if (says == NameSays::kLoads) reading.kind = Reading::Kind::kLoads;
@@ -297,6 +348,7 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
     time.samples_count += sample.samples_count;
     time.seconds += sample.seconds;
     const Reading reading = Read(sample.frames, depth);
+    time.is_loop_known |= sample.frames[depth].is_own;
     is_told |= reading.kind != Reading::Kind::kUnknown || sample.frames[depth].is_own;
     time.has_loader |= reading.of_loader;
     const std::string function = reading.function->Name();

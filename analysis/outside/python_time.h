@@ -23,6 +23,7 @@ struct PythonTime {
   double unknown_s = 0;  // in what may be either: functions of the program
   // Of `loads_s` and `step_s` what only the name of a function says ("load_batch", "train_step").
   double loads_by_name_s = 0, step_by_name_s = 0;
+  bool is_loop_known = false;  // of the program's own: what comes before it is left out
   // A library's loader was seen: then what is unknown is, by all means, done with its batches.
   bool has_loader = false;
   // Of most of `loads_s`: what a loader does ("sampler", "unpickle", "getitem", ... as the import

@@ -18,6 +18,11 @@ const char* OutsideLimitName(OutsideLimit limit) {
   return kNames[static_cast<int>(limit)];
 }
 
+bool Outside::IsHeldBack() const {
+  return !units.empty() && !core_budget.quota && units[0].shares.runnable > kReadyBesideFreeCores &&
+         cores_free.value_or(0) > kAFreeCore;
+}
+
 std::optional<OwnTime> Outside::OwnTimes() const {
   if (!python || steady_s <= 0 || python->sampled_s < kStacksSee * steady_s ||
       python->samples_count < kFewestSamples) {
@@ -25,7 +30,9 @@ std::optional<OwnTime> Outside::OwnTimes() const {
   }
   // Stacks are of the whole run, of which the steady part has what a loader does.
   const double in_loader_s = python->loads_s + python->waits_s;
-  const double all_s = std::max({std::min(steady_s, python->seconds), in_loader_s, 1e-9});
+  const double whole_s =
+      python->is_loop_known ? python->seconds : std::min(steady_s, python->seconds);
+  const double all_s = std::max({whole_s, in_loader_s, 1e-9});
   const double rest = 1 - in_loader_s / all_s;
   const double beside_s = std::max(python->step_s + python->unknown_s, 1e-9);
   OwnTime time;

@@ -110,13 +110,18 @@ struct Outside : SeenThreads {
   std::optional<Accelerators> accelerators;
   std::optional<PythonTime> python;             // of the consumer's main thread
   std::optional<PythonThreads> python_threads;  // of its other ones
-  // Of the consumer's steady time, what its main thread waited for Python's interpreter, by stacks.
+  // Share of the consumer's time in which its main thread waited for Python's interpreter, by
+  // stacks: at least; and whether there is no more of it.
   std::optional<double> interpreter_ratio;
+  bool is_interpreter_all = false;
   // Whether findings[0] is python_threads->busy_thread.
   bool is_busy_thread = false;
   std::vector<std::string> unknown;  // what cannot be said, a sentence each
   std::string measure;               // undecided: what would decide it
 
+  // Whether the consumer's thread is ready to run for long although cores are free: a quota that
+  // was not seen, or a set of cores, holds it back.
+  bool IsHeldBack() const;
   // None where its functions were not seen, or too seldom.
   std::optional<OwnTime> OwnTimes() const;
   // Of these the share that makes or unpacks batches, and the one that is inside a loader at all.

@@ -38,7 +38,7 @@ std::string CauseInOwnThreads(const RunView& run, const OperatorRow& op) {
     locked_ns += *row.value;
     if (row.cause == "sleep") slept_ns += *row.value;
   }
-  if (locked_ns <= 0) return "";
+  if (locked_ns <= 0 || locked_ns - slept_ns < kLocksWorthIt * locked_ns) return "";
   std::set<std::string> wakers;  // threads of those processes that end waits at locks
   for (const MeasurementRow& row : run.measurements) {
     if (row.metric != "wakeups_count" || row.cause != "lock" || !row.process_id) continue;

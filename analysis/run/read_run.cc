@@ -443,8 +443,11 @@ RunView LoadRun(const std::string& path, const std::string& run, const RunTimes&
     LowerToGroups(&view);
     ReadDeviceBytes(database, id, &view.device_bytes, &view.fetched_bytes);
     if (view.Has("gpu_use_ratio")) ReadAcceleratorUse(database, id, &view);
-    // A program of its own may do most of its work in no operator.
-    if (view.operators.empty() || view.run.pipeline_path.empty()) {
+    // A program of its own may do most of its work in no operator. Of a long one that is not looked
+    // for: its course takes seconds to read.
+    constexpr int64_t kLongNs = 1'800'000'000'000;
+    if (view.operators.empty() ||
+        (view.run.pipeline_path.empty() && view.run.duration_ns < kLongNs)) {
       ReadCourse(database, id, &view);
       ReadReceivers(database, id, &view);
     }

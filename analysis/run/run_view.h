@@ -283,7 +283,8 @@ struct RunView {
   std::vector<MeasurementRow> measurements;  // by metric
   std::vector<StackRow> stacks;              // longest first; at most kMaxStacks
   std::vector<DetailRow> details;
-  // Threads' times and wake-ups of a run without operators, by slice; empty for other runs.
+  // Threads' times and wake-ups by slice, of a run without operators and of a short one of a
+  // program of its own; empty for others.
   std::vector<CourseRow> course;
   int64_t course_slice_ns = 0;
   // By metric of a thread's time on a CPU: how long it was recorded, as probes may stop before the

@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "dashboards/report/accelerator_words.h"
 #include "dashboards/report/measured.h"
+#include "dashboards/report/outside_names.h"
 #include "dashboards/report/outside_words.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/wording.h"

@@ -7,7 +7,7 @@
 
 #include "analysis/thresholds.h"
 #include "base/units.h"
-#include "dashboards/report/outside_words.h"
+#include "dashboards/report/outside_names.h"
 #include "dashboards/report/own_work_words.h"
 #include "dashboards/report/wording.h"
 
@@ -101,7 +101,7 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
         return fmt::format("raise {}, or {}: more threads or processes do not help",
                            QuotaWord(seen), cheaper);
       }
-      if (analysis::HeldBack(seen)) {
+      if (seen.IsHeldBack()) {
         return "look for a quota (cpu.max of its control group, the container's limit) or an "
                "affinity (taskset, cpuset), and widen it: cores are idle";
       }
@@ -199,7 +199,8 @@ std::string WaitsAlone(const Outside& seen) {
 }
 
 bool IsOneThread(const Outside& seen) {
-  return seen.findings[0].limit == OutsideLimit::kAlone || !WaitsAlone(seen).empty();
+  return seen.findings[0].limit == OutsideLimit::kAlone || !WaitsAlone(seen).empty() ||
+         (!seen.decided && !HasProducers(seen));
 }
 
 std::string Advice(const RunView& run, const Outside& seen) {
@@ -212,6 +213,9 @@ std::string Advice(const RunView& run, const Outside& seen) {
 
 std::optional<double> MostGain(const Outside& seen) {
   if (seen.findings[0].limit == OutsideLimit::kConsumer || !HasProducers(seen)) return std::nullopt;
+  // What holds all of it back holds back its step, too.
+  const bool is_held = seen.core_budget.quota || seen.IsHeldBack();
+  if (seen.findings[0].limit == OutsideLimit::kCores && is_held) return std::nullopt;
   const bool own = seen.findings[0].limit == OutsideLimit::kOwnWork;
   const double loads = own ? seen.InLoader().value_or(0) : seen.stall_ratio;
   if (loads <= 0.02 || loads >= 0.98) return std::nullopt;

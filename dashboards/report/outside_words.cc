@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "dashboards/report/accelerator_words.h"
 #include "dashboards/report/outside_advice.h"
+#include "dashboards/report/outside_names.h"
 #include "dashboards/report/own_work_words.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/report_state.h"
@@ -110,8 +111,7 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
       return UnitWord(seen, seen.culprit);
     case OutsideLimit::kCores:
       if (seen.core_budget.quota) return QuotaWord(seen);
-      return analysis::HeldBack(seen) ? "a CPU quota, or a set of cores, that holds it back"
-                                      : "CPU cores";
+      return seen.IsHeldBack() ? "a CPU quota, or a set of cores, that holds it back" : "CPU cores";
     case OutsideLimit::kStorage:
       return "storage";
     case OutsideLimit::kNetwork:
@@ -192,7 +192,8 @@ void AddOutsideStall(const Outside& seen, FirstPage* page) {
     page->verdict = who + " loads and computes in turn in one thread: nothing feeds it.";
     return;
   }
-  if (seen.findings[0].limit == OutsideLimit::kConsumer && analysis::MayLoad(seen)) {
+  const bool is_busy = !seen.decided && seen.findings[0].limit == OutsideLimit::kOwnWork;
+  if (is_busy || (seen.findings[0].limit == OutsideLimit::kConsumer && analysis::MayLoad(seen))) {
     page->badge = "ONE THREAD BUSY";
     page->verdict = fmt::format(
         "{}'s main thread hardly waits ({} of the time): it trains, or {}.", who,
@@ -317,26 +318,6 @@ std::string WhyLine(const Outside& seen) {
 }
 
 }  // namespace
-
-std::string ConsumerWord(const Outside& seen) {
-  const bool trains = seen.python && seen.python->step_s > 0;
-  return trains || seen.flavour != OutsideFlavour::kPlain ? "the trainer" : "the consumer";
-}
-
-std::string TrainerWord(const analysis::Statements& statements) {
-  return statements.outside ? ConsumerWord(*statements.outside) : "the trainer";
-}
-
-std::string UnitWord(const Outside& seen, size_t u) {
-  if (u == 0) return ConsumerWord(seen);
-  const OutsideUnit& unit = seen.units[u];
-  const std::string& kind = seen.kinds[unit.kind].name;
-  if (kind.starts_with("pt_data_worker")) return "the workers";
-  if (seen.flavour == OutsideFlavour::kTensorflow && unit.kind == seen.units[0].kind) {
-    return "tf.data's threads";
-  }
-  return unit.name;
-}
 
 ReportState StateOf(const Outside& seen) {
   if (!seen.decided) return ReportState::kUndecided;

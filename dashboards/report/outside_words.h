@@ -9,13 +9,6 @@
 
 namespace headrace::dashboards {
 
-// "the trainer" / "the consumer", "the workers" / the unit's own name.
-std::string ConsumerWord(const analysis::Outside& seen);
-std::string UnitWord(const analysis::Outside& seen, size_t unit);
-
-// Who takes the batches of any run: "the trainer", or ConsumerWord of one seen from outside.
-std::string TrainerWord(const analysis::Statements& statements);
-
 // Adds facts (with the keys of a verdict from accounts) and the table of findings. `seen` must have
 // a verdict.
 void AddOutsideFacts(const analysis::RunView& run, const analysis::Outside& seen, Section* section);

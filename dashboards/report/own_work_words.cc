@@ -45,7 +45,8 @@ std::string OwnWorkWord(const analysis::Outside& seen, const std::string& consum
 std::string StepFunction(const analysis::Outside& seen) {
   const auto own = seen.OwnTimes();
   if (!own || seen.python->step_s + seen.python->unknown_s <= 0) return "";
-  const bool is_known = seen.python->step_s >= seen.python->unknown_s;
+  // Beside a loader what is unknown counts as the step.
+  const bool is_known = !seen.python->has_loader || seen.python->step_s >= seen.python->unknown_s;
   const std::string& function =
       is_known ? seen.python->step_function : seen.python->unknown_function;
   if (function.empty()) return "";
@@ -101,7 +102,8 @@ std::string AdviceForStep(const analysis::Outside& seen) {
   const double loads = seen.InLoader().value_or(0);
   if (loads < analysis::kSmallStall) return "nothing in the loading: it takes too little";
   return fmt::format(
-      "a cheaper step. Loading elsewhere at the same time gains at most {}: {} of the time",
+      "a cheaper step. Loading elsewhere at the same time gains at most {}: loading takes {} of "
+      "the time",
       FormatPercent(1 / (1 - loads) - 1), FormatPercent(loads));
 }
 
@@ -114,11 +116,10 @@ void AddOwnWork(const analysis::Outside& seen, const std::string& who, FirstPage
     page->verdict = who + " spent less than 1 % of the time in loading.";
     return;
   }
-  page->verdict =
-      fmt::format("{} spent {} of the time in loading{}.", who, FormatPercent(ratio),
-                  ratio - own < kHardly
-                      ? ", at work"
-                      : fmt::format(": {} at work, the rest waiting", FormatPercent(own)));
+  page->verdict = fmt::format(
+      "{} spent {} of the time in loading{}.", who, FormatPercent(ratio),
+      ratio - own < kHardly ? ", at work"
+                            : fmt::format(": {} at work, the rest waiting", FormatPercent(own)));
 }
 
 }  // namespace headrace::dashboards

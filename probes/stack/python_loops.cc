@@ -13,7 +13,8 @@ namespace headrace::probes::stack {
 namespace {
 
 constexpr size_t kMostLines = 1 << 16;
-constexpr size_t kMostFiles = 1000;
+constexpr size_t kMostFiles = 20'000;  // names, most of libraries
+constexpr size_t kMostLinesOfAll = 1 << 20;
 constexpr size_t kMostSourceBytes = 1 << 20;
 
 bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -35,20 +36,33 @@ bool CallsNext(std::string_view code) {
 struct Block {
   size_t indent = 0;
   size_t loop = 0;  // its line; 0: a function or class, whose body is in no loop of its caller
+  size_t outermost = 0;
 };
 
-std::string ReadSource(const std::string& path) {
-  // A pipe of that name must not be waited for.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return "";
+// Whether nothing but a comment follows the colon that ends a `for`.
+bool EndsInColon(std::string_view code) {
+  const size_t comment = code.find(" #");
+  if (comment != std::string_view::npos) code = code.substr(0, comment);
+  const size_t last = code.find_last_not_of(" \t\r");
+  return last != std::string_view::npos && code[last] == ':';
+}
+
+// Of a regular file that was not changed after `not_after_s`. What is no such file is not opened: a
+// device may begin to work, a pipe would be waited for.
+std::string ReadSource(const std::string& path, int64_t not_after_s) {
+  const int place = open(path.c_str(), O_PATH | O_CLOEXEC);
+  if (place < 0) return "";
   struct stat info = {};
   std::string text;
-  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
+  const bool is_file = fstat(place, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
+  if (is_file && (not_after_s == 0 || info.st_mtim.tv_sec <= not_after_s)) {
+    const int fd = open(fmt::format("/proc/self/fd/{}", place).c_str(), O_RDONLY | O_CLOEXEC);
     text.resize(std::min(static_cast<size_t>(info.st_size), kMostSourceBytes));
-    const ssize_t n = read(fd, text.data(), text.size());
+    const ssize_t n = fd < 0 ? -1 : read(fd, text.data(), text.size());
     text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+    if (fd >= 0) close(fd);
   }
-  close(fd);
+  close(place);
   return text;
 }
 
@@ -70,13 +84,18 @@ std::vector<LoopOfLine> FindLoops(std::string_view source) {
       const bool is_async = BeginsWithWord(code, "async");
       const std::string_view statement =
           is_async ? code.substr(std::min(code.find_first_not_of(' ', 5), code.size())) : code;
-      if (BeginsWithWord(statement, "for") || BeginsWithWord(statement, "while")) {
-        blocks.push_back({indent, number});
+      const bool is_for = BeginsWithWord(statement, "for");
+      if (is_for || BeginsWithWord(statement, "while")) {
+        const size_t outer = blocks.empty() ? 0 : blocks.back().outermost;
+        blocks.push_back({indent, number, outer > 0 ? outer : number});
       } else if (BeginsWithWord(statement, "def") || BeginsWithWord(statement, "class")) {
-        blocks.push_back({indent, 0});
+        blocks.push_back({indent, 0, 0});
       }
-      if (!blocks.empty()) found.loop = blocks.back().loop;
-      found.takes_next = CallsNext(code);
+      if (!blocks.empty()) {
+        found.loop = blocks.back().loop;
+        found.outermost = blocks.back().outermost;
+      }
+      found.asks = CallsNext(code) || (is_for && EndsInColon(code));
     }
     lines.push_back(found);
   }
@@ -87,13 +106,15 @@ const std::vector<LoopOfLine>& PythonLoops::LinesOf(const std::string& file) {
   const auto known = lines_.find(file);
   if (known != lines_.end()) return known->second;
   static const std::vector<LoopOfLine> kNone;
-  if (lines_.size() >= kMostFiles) return kNone;
+  if (lines_.size() >= kMostFiles || lines_count_ >= kMostLinesOfAll) return kNone;
   std::string source;
-  const bool is_source = file.ends_with(".py");
+  const bool is_source = file.ends_with(".py") && file.find("..") == std::string::npos;
   for (size_t f = 0; is_source && f < folders_.size() && source.empty(); ++f) {
-    source = ReadSource(folders_[f] + "/" + file);
+    source = ReadSource(folders_[f] + "/" + file, not_after_s_);
   }
-  return lines_.emplace(file, FindLoops(source)).first->second;
+  const auto& lines = lines_.emplace(file, FindLoops(source)).first->second;
+  lines_count_ += lines.size();
+  return lines;
 }
 
 std::string PythonLoops::Mark(std::string_view frames) {
@@ -121,7 +142,8 @@ std::string PythonLoops::Mark(std::string_view frames) {
     const LoopOfLine& found = lines[line - 1];
     marked += frame.substr(0, frame.size() - 1);
     marked += found.loop > 0 ? fmt::format(", loop {}", found.loop) : ", no loop";
-    if (found.takes_next) marked += ", next";
+    if (found.outermost != found.loop) marked += fmt::format(" of {}", found.outermost);
+    if (found.asks) marked += ", next";
     marked += ')';
   }
   return marked;

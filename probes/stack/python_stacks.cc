@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <iterator>
 #include <set>
 
@@ -22,6 +23,7 @@
 #include "base/terminal_text.h"
 #include "probes/helper_cpu.h"
 #include "probes/process.h"
+#include "probes/process_identity.h"
 #include "probes/stack/py_spy_text.h"
 
 namespace headrace::probes::stack {
@@ -103,7 +105,7 @@ std::vector<std::string> FoldersOf(const Host& host, int64_t pid) {
   char link[4096];
   const std::string process = fmt::format("/proc/{}", pid);
   const ssize_t n = readlink(host.Path(process + "/cwd").c_str(), link, sizeof link);
-  // What is written down last is written after its end, when it has no root any more.
+  // The last stacks are written down when the process has ended: it has no /proc/PID/root then.
   struct stat own = {}, its = {};
   const bool same = stat("/", &own) == 0 && stat(host.Path(process + "/root").c_str(), &its) == 0 &&
                     own.st_dev == its.st_dev && own.st_ino == its.st_ino;
@@ -204,7 +206,14 @@ std::vector<int64_t> PythonStacks::Roots() {
 }
 
 void PythonStacks::Begin(int64_t root) {
-  loops_.try_emplace(root, FoldersOf(*host_, root));
+  const auto [loops, is_new] = loops_.try_emplace(root, FoldersOf(*host_, root));
+  const auto stat = is_new ? ReadProcessStat(root) : std::nullopt;
+  if (stat) {
+    // The clock of files may have been set since: a minute counts as nothing.
+    constexpr int64_t kSlackS = 60;
+    const int64_t age_ns = MonotonicNs() - StartedMonotonicNs(stat->start_ticks);
+    loops->second.IgnoreChangedAfter(std::time(nullptr) - age_ns / 1'000'000'000 + kSlackS);
+  }
   Spy spy;
   spy.samples_per_s =
       std::clamp(options_.processes_per_s / static_cast<int>(std::max<size_t>(processes_, 1)), 1,

@@ -58,8 +58,17 @@ TEST(PythonLoops, ALineIsInTheInnermostLoopOfItsFunction) {
   EXPECT_EQ(loop(16), 9u) << "of the outer loop";
   EXPECT_EQ(loop(17), 0u) << "after both";
   EXPECT_EQ(loop(19), 18u);
-  EXPECT_TRUE(lines[18].takes_next);
-  EXPECT_FALSE(lines[19].takes_next) << "a method of that name";
+  const auto asks = [&](size_t line) { return lines.at(line - 1).asks; };
+  EXPECT_TRUE(asks(4));
+  EXPECT_TRUE(asks(11));
+  EXPECT_FALSE(asks(18)) << "a while asks for nothing";
+  EXPECT_TRUE(asks(19));
+  EXPECT_FALSE(asks(20)) << "a method of that name";
+  EXPECT_EQ(lines[11].outermost, 9u);
+  const std::vector<LoopOfLine> short_loop = FindLoops("for batch in batches: train(batch)\n");
+  EXPECT_EQ(short_loop[0].loop, 1u);
+  EXPECT_FALSE(short_loop[0].asks) << "its body is in the same line";
+  EXPECT_TRUE(FindLoops("for batch in batches:  # all\n")[0].asks);
   EXPECT_EQ(loop(21), 21u);
   EXPECT_EQ(loop(22), 21u);
   EXPECT_EQ(loop(23), 0u);
@@ -76,6 +85,12 @@ TEST(PythonLoops, OnlyFilesOfTheProgramAreMarked) {
   EXPECT_EQ(loops.Mark("<module> (train.py:23);main (train.py:19);__next__ (torch/x.py:7)"),
             "<module> (train.py:23, no loop);main (train.py:19, loop 18, next);"
             "__next__ (torch/x.py:7)");
+  EXPECT_EQ(loops.Mark("main (train.py:12);batches (train.py:4)"),
+            "main (train.py:12, loop 11 of 9);batches (train.py:4, loop 4, next)");
+  // A source that was changed after the program had read it says nothing of it.
+  PythonLoops changed({name});
+  changed.IgnoreChangedAfter(1'000'000'000);
+  EXPECT_EQ(changed.Mark("main (train.py:12)"), "main (train.py:12)");
   // What is no line of a file stays as it is.
   for (const char* frames :
        {"main (train.py:999)", "main (train.py:0)", "main (train.py:)", "main (train.py)", "main",

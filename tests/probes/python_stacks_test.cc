@@ -279,7 +279,8 @@ while True:
   // A sleep is longer than asked on a busy machine, both alike.
   EXPECT_NEAR(quarter / (quarter + rest), 0.25, 0.15);
   EXPECT_GT(HelperCpuNs(), cpu_ns);
-  EXPECT_GT(sink.Ns("<module> (program.py:13, loop 11)"), 0) << "its own lines have their loops";
+  EXPECT_GT(sink.Ns("<module> (program.py:13, loop 11)"), 0)
+      << "its own lines have their loops, not " << sink.stacks.rbegin()->first;
   const auto child = std::find_if(sink.stacks.begin(), sink.stacks.end(), [](const auto& each) {
     return each.first.find("child (program.py") != std::string::npos;
   });

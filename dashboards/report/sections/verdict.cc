@@ -9,6 +9,7 @@
 #include "analysis/model/running_ahead.h"
 #include "dashboards/report/accelerator_words.h"
 #include "dashboards/report/first_page.h"
+#include "dashboards/report/outside_names.h"
 #include "dashboards/report/outside_words.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/report.h"

@@ -1,5 +1,3 @@
-#include "reader/pipeline/delivery/frame.h"
-
 #include <fmt/format.h>
 #include <xxhash.h>
 
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "reader/pipeline/delivery/frame.h"
 #include "reader/pipeline/delivery/frame_hash.h"
 #include "reader/pipeline/delivery/frame_layout.h"
 #include "reader/pipeline/delivery/stream_copy.h"

@@ -570,7 +570,7 @@ TEST(Outside, AThreadThatIsReadyBesideAFreeCoreIsHeldBack) {
     run.Process(100, 1, "train").OnCpu(100, "train (main)", 0.5);
     run.Runnable(100, "train (main)", 0.45);
     const Outside seen = LookFromOutside(run.view);
-    EXPECT_EQ(HeldBack(seen), busy_cores < 1);
+    EXPECT_EQ(seen.IsHeldBack(), busy_cores < 1);
     EXPECT_EQ(seen.findings[0].limit == OutsideLimit::kCores, busy_cores < 1);
   }
 }
@@ -590,6 +590,23 @@ TEST(Outside, ProcessesThatFollowEachOtherReceiveTogether) {
     }
     const Outside seen = LookFromOutside(run.view);
     EXPECT_EQ(seen.findings[0].limit == OutsideLimit::kNetwork, receive);
+  }
+}
+
+// The virtual machine's own threads sleep and wake up beside any program; those of a program with
+// such a name are its own.
+TEST(Outside, ThreadsOfJavaFeedNobody) {
+  for (const bool is_java : {true, false}) {
+    OutsideRun run(10, 1.2);
+    run.Process(100, 1, "java").OnCpu(100, "java (main)", 0.95);
+    run.Blocked(100, "VM Periodic Tas", "sleep", 1);
+    run.Waits(100, "java (main)", "lock", 0.05, "100/VM Periodic Tas");
+    if (is_java) run.OnCpu(100, "VM Thread", 0.01).Blocked(100, "VM Thread", "lock", 0.99);
+    const Outside seen = LookFromOutside(run.view);
+    const bool feeds = std::any_of(seen.units.begin(), seen.units.end(), [](const auto& unit) {
+      return unit.role == UnitRole::kProducer;
+    });
+    EXPECT_EQ(feeds, !is_java);
   }
 }
 

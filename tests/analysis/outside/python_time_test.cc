@@ -121,7 +121,7 @@ Outside OneThread(const std::vector<std::pair<std::string, double>>& stacks) {
 
 constexpr char kBefore[] = "main (train.py:20, no loop);make (data.py:7, loop 6)";
 constexpr char kStep[] = "main (train.py:33, loop 30);Tensor.backward (torch/_tensor.py:623)";
-constexpr char kGenerator[] = "main (train.py:30, loop 30);batches (data.py:12, loop 11)";
+constexpr char kGenerator[] = "main (train.py:30, loop 30, next);batches (data.py:12, loop 11)";
 constexpr char kImage[] =
     "main (train.py:31, loop 30);look (data.py:22, no loop);open (PIL/Image.py:3)";
 constexpr char kShape[] = "main (train.py:32, loop 30);shape (data.py:30, no loop)";
@@ -146,6 +146,44 @@ TEST(PythonTime, OneThreadIsToldApartByItsLoop) {
            Case{"what may be either is of neither", {{kStep, 3}, {kShape, 7}}, kOwnWork, false},
            Case{"what may be either does not matter", {{kStep, 8}, {kShape, 2}}, kConsumer, true},
            Case{"a name says so", {{kStep, 1}, {kNamed, 9}}, kOwnWork, true},
+           Case{"the step takes its batch by next()",
+                {{"main (train.py:30, loop 29, next);train_step (train.py:12, no loop);"
+                  "Tensor.backward (torch/_tensor.py:623)",
+                  10}},
+                kConsumer,
+                true},
+           Case{"what follows the training is not of it",
+                {{"main (train.py:30, no loop);train (train.py:12, loop 10);Tensor.backward "
+                  "(torch/_tensor.py:623)",
+                  8},
+                 {"main (train.py:31, no loop);export (train.py:22, no loop)", 2}},
+                kConsumer,
+                true},
+           Case{"a loop before it is not of it",
+                {{"main (train.py:12, loop 11);read_file (data.py:4, no loop)", 5},
+                 {kStep, 4},
+                 {kGenerator, 1}},
+                kConsumer,
+                true},
+           Case{"epochs of loading",
+                {{"main (train.py:50, loop 49);train_epoch (train.py:12, loop 10);load_batch "
+                  "(data.py:7, no loop)",
+                  6.5},
+                 {"main (train.py:51, loop 49);validate (train.py:22, loop 20);load_batch "
+                  "(data.py:7, no loop)",
+                  2},
+                 {"main (train.py:50, loop 49);train_epoch (train.py:13, loop 10);update "
+                  "(model.py:9, no loop)",
+                  1.5}},
+                kOwnWork,
+                true},
+           Case{"what is kept is no loading",
+                {{kStep, 7},
+                 {"main (train.py:35, loop 30);keep (train.py:60, no loop);savez "
+                  "(numpy/lib/_npyio_impl.py:9)",
+                  3}},
+                kConsumer,
+                true},
            Case{"few samples", {{kStep, 0.7}, {kGenerator, 0.3}}, kAlone, false},
        }) {
     SCOPED_TRACE(one.what);
@@ -195,7 +233,7 @@ TEST(PythonTime, ALoopOverEpochsIsNotTheOneThatTrains) {
                                              "(train.py:4, no loop);Tensor.backward "
                                              "(torch/_tensor.py:623)",
                                      4},
-                                    {epoch + "one_epoch (train.py:10, loop 10);batches "
+                                    {epoch + "one_epoch (train.py:10, loop 10, next);batches "
                                              "(data.py:4, loop 3)",
                                      6}});
   EXPECT_EQ(epochs.findings[0].limit, OutsideLimit::kOwnWork);
@@ -235,6 +273,7 @@ TEST(PythonTime, AThreadThatWaitsForTheInterpreterIsLimitedByIt) {
   EXPECT_NE(limit(0.5, "_start;__libc_start_main"), OutsideLimit::kInterpreter) << "too little";
   EXPECT_NE(limit(4, "__GI___clone3;start_thread"), OutsideLimit::kInterpreter)
       << "another thread's";
+  EXPECT_EQ(limit(4, "_start;__libc_start_main_impl"), OutsideLimit::kInterpreter);
 }
 
 // A run-time's threads compute the step that the main thread waits for.

@@ -51,8 +51,8 @@ TEST(OwnThreads, AWaitThatEndsByItsTimeLimitIsForThemToo) {
   for (const bool receives : {true, false}) {
     RunView run = RunThatWaits();
     run.run.duration_ns = 20'000'000'000;
-    run.measurements[0].value = 1e9;
-    MeasurementRow& sleeps = AddRow(&run, 3, "off_cpu_ns", "sleep", 9e9);
+    run.measurements[0].value = 2e9;
+    MeasurementRow& sleeps = AddRow(&run, 3, "off_cpu_ns", "sleep", 8e9);
     sleeps.operator_name = "getitem";
     sleeps.stage = "workers";
     AddRow(&run, 3, "off_cpu_ns", "poll", 12e9).thread = "pool";

@@ -1,0 +1,26 @@
+#include "dashboards/report/outside_names.h"
+
+namespace headrace::dashboards {
+
+std::string ConsumerWord(const analysis::Outside& seen) {
+  const bool trains = seen.python && seen.python->step_s > 0;
+  return trains || seen.flavour != analysis::OutsideFlavour::kPlain ? "the trainer"
+                                                                    : "the consumer";
+}
+
+std::string TrainerWord(const analysis::Statements& statements) {
+  return statements.outside ? ConsumerWord(*statements.outside) : "the trainer";
+}
+
+std::string UnitWord(const analysis::Outside& seen, size_t u) {
+  if (u == 0) return ConsumerWord(seen);
+  const analysis::OutsideUnit& unit = seen.units[u];
+  const std::string& kind = seen.kinds[unit.kind].name;
+  if (kind.starts_with("pt_data_worker")) return "the workers";
+  if (seen.flavour == analysis::OutsideFlavour::kTensorflow && unit.kind == seen.units[0].kind) {
+    return "tf.data's threads";
+  }
+  return unit.name;
+}
+
+}  // namespace headrace::dashboards

@@ -1,0 +1,18 @@
+// What the pages call the parts of a run that was seen from outside.
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include "analysis/advice/statements.h"
+#include "analysis/outside/outside.h"
+
+namespace headrace::dashboards {
+
+// "the trainer" / "the consumer", "the workers" / the unit's own name.
+std::string ConsumerWord(const analysis::Outside& seen);
+std::string UnitWord(const analysis::Outside& seen, size_t unit);
+
+// Who takes the batches of any run: "the trainer", or ConsumerWord of one seen from outside.
+std::string TrainerWord(const analysis::Statements& statements);
+
+}  // namespace headrace::dashboards
