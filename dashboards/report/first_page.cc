@@ -222,6 +222,14 @@ std::string OneThreadText(const PipelineModel& model, const Bottleneck& bottlene
                            FormatPercent(*step));
 }
 
+// Whether the limit line calls the trainer's own thread the trainer, as its step takes most of it.
+bool IsTrainersThread(const PipelineModel& model, const Bottleneck& bottleneck) {
+  const std::optional<double> step = StepShare(model);
+  if (!step || *step <= kMostlyStep * (1 - *step)) return false;
+  return !OneThreadText(model, bottleneck).empty() ||
+         !OwnThreadText(model, bottleneck.findings[0]).empty();
+}
+
 // The rows that do not limit: the tightest of them, and the trainer.
 std::string OthersText(const PipelineModel& model, const Bottleneck& bottleneck) {
   const Finding& first = bottleneck.findings[0];
@@ -264,8 +272,11 @@ std::string WhyLine(const RunView& run, const PipelineModel& model, const Bottle
 void AddNext(const Statements& statements, bool advised, FirstPage* page) {
   if (!statements.allocation || statements.bottleneck->unexplained) return;
   const analysis::Allocation& plan = *statements.allocation;
-  // Without a change nothing else can become the limit.
-  if (plan.changes.empty() && statements.bottleneck->verdict == Verdict::kConsumer) return;
+  // Without a change nothing else can become the limit. A step that takes most of the trainer's
+  // thread is the trainer, by whichever of the two rows.
+  const bool at_trainer = statements.bottleneck->verdict == Verdict::kConsumer ||
+                          IsTrainersThread(*statements.model, *statements.bottleneck);
+  if (plan.changes.empty() && at_trainer) return;
   const bool sure = plan.changes.empty() || advised;
   std::string text = fmt::format("{} {} limit it{}", LimitWord(plan.limited_by),
                                  sure ? "will" : "would", plan.changes.empty() ? " still" : "");
