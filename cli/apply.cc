@@ -22,6 +22,7 @@
 #include "cli/verdict.h"
 #include "collectors/store/store.h"
 #include "dashboards/report/first_page.h"
+#include "dashboards/report/limit_words.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/wording.h"
 #include "dashboards/terminal/progress.h"

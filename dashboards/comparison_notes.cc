@@ -12,6 +12,7 @@
 #include "analysis/run/outliers.h"
 #include "dashboards/attribution.h"
 #include "dashboards/report/first_page.h"
+#include "dashboards/report/limit_words.h"
 
 namespace headrace::dashboards {
 namespace {

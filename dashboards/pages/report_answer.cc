@@ -13,7 +13,7 @@
 #include "dashboards/pages/card_json.h"
 #include "dashboards/pages/page_run.h"
 #include "dashboards/render/render.h"
-#include "dashboards/report/first_page.h"
+#include "dashboards/report/limit_words.h"
 
 namespace headrace::dashboards {
 namespace {

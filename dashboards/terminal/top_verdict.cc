@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/terminal_text.h"
 #include "dashboards/render/safe_text.h"
-#include "dashboards/report/first_page.h"
+#include "dashboards/report/limit_words.h"
 #include "dashboards/report/make_report.h"
 #include "dashboards/report/page_words.h"
 

@@ -115,13 +115,16 @@ class Job:
         self.workers[self.workers.index(process)] = self.start_worker()
         return begin
 
+    def replace(self, place):
+        self.workers[place].kill()
+        self.workers[place].wait()
+        self.workers[place] = self.start_worker()
+
     def kill(self):
         self.await_serving()
         place = random.randrange(WORKERS)
         begin = time.monotonic()
-        self.workers[place].kill()
-        self.workers[place].wait()
-        self.workers[place] = self.start_worker()
+        self.replace(place)
         return begin
 
     def stop(self):
@@ -131,9 +134,7 @@ class Job:
         begin = time.monotonic()
         self.workers[place].send_signal(signal.SIGSTOP)
         time.sleep(6)
-        self.workers[place].kill()
-        self.workers[place].wait()
-        self.workers[place] = self.start_worker()
+        self.replace(place)
         return begin
 
     def dispatcher_killed(self):

@@ -18,25 +18,10 @@ import tempfile
 import threading
 import time
 
+import memory_group
+
 MIB = 1 << 20
 LIMIT_S = 600  # of one run: only a hang takes as long
-GROUPS = "/sys/fs/cgroup/memory"
-
-
-def own_group():
-    """A memory cgroup (v1) of this process's own, or the reason why there is none."""
-    base = GROUPS
-    try:
-        for line in open("/proc/self/cgroup"):
-            number, controllers, path = line.strip().split(":", 2)
-            if "memory" in controllers.split(",") and os.path.isdir(GROUPS + path):
-                base = GROUPS + path
-        folder = os.path.join(base, "headrace-memory-%d" % os.getpid())
-        os.mkdir(folder)
-        open(os.path.join(folder, "memory.limit_in_bytes")).close()
-        return folder, None
-    except OSError as error:
-        return None, "no memory cgroup (v1) can be made here: %s" % error
 
 
 def start(arguments, before=None):
@@ -149,7 +134,7 @@ def main():
     print("HEADRACE_SEED=%d" % seed, flush=True)
     pick = random.Random(seed)
     folder = tempfile.mkdtemp(prefix="headrace-memory-")
-    group, reason = own_group()
+    group, reason = memory_group.own_group("headrace-memory")
     if reason:
         print("without the cgroup half:", reason)
     failures = refused = 0

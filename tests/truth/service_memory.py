@@ -18,25 +18,11 @@ import sys
 import tempfile
 import time
 
+import memory_group
+
 MIB = 1 << 20
-GROUPS = "/sys/fs/cgroup/memory"
 SECONDS = 5  # of each, once batches come
 LIMIT_S = 120
-
-
-def own_group():
-    base = GROUPS
-    try:
-        for line in open("/proc/self/cgroup"):
-            _, controllers, path = line.strip().split(":", 2)
-            if "memory" in controllers.split(",") and os.path.isdir(GROUPS + path):
-                base = GROUPS + path
-        folder = os.path.join(base, "headrace-service-%d" % os.getpid())
-        os.mkdir(folder)
-        open(os.path.join(folder, "memory.limit_in_bytes")).close()
-        return folder, None
-    except OSError as error:
-        return None, "no memory cgroup (v1) can be made here: %s" % error
 
 
 def number_in(path):
@@ -136,7 +122,7 @@ def main():
     seed = int(os.environ.get("HEADRACE_SEED", random.randrange(1 << 32)))
     print(f"HEADRACE_SEED={seed}", flush=True)
     pick = random.Random(seed)
-    group, reason = own_group()
+    group, reason = memory_group.own_group("headrace-service")
     if group is None:
         print("without the cgroup half:", reason)
     wrong, shares, refused = [], [], 0

@@ -5,7 +5,7 @@
 #include "analysis/run/settings.h"
 #include "base/units.h"
 #include "dashboards/pages/page_run.h"
-#include "dashboards/report/first_page.h"
+#include "dashboards/report/limit_words.h"
 #include "dashboards/report/page_words.h"
 
 namespace headrace::dashboards {

@@ -101,20 +101,25 @@ TEST(PythonTime, FewStacksSayNothing) {
   EXPECT_EQ(LookFromOutside(view).findings[0].limit, OutsideLimit::kConsumer);
 }
 
+void Sample(const std::string& thread, const std::string& frames, double seconds, RunView* view) {
+  if (seconds <= 0) return;
+  StackRow row;
+  row.kind = "python";
+  row.process_id = 100;
+  row.thread = thread;
+  row.folded = thread + ";" + frames;
+  row.samples_count = static_cast<int64_t>(10 * seconds);
+  row.time_ns = static_cast<int64_t>(seconds * 1e9);
+  view->stacks.push_back(row);
+}
+
 // One thread that does everything, and where its stacks are: frames below "main" and seconds.
 Outside OneThread(const std::vector<std::pair<std::string, double>>& stacks) {
   OutsideRun run(10, 1.2);
   run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 1);
   RunView view = run.view;
   for (const auto& [frames, seconds] : stacks) {
-    StackRow row;
-    row.kind = "python";
-    row.process_id = 100;
-    row.thread = "MainThread";
-    row.folded = "MainThread;<module> (train.py:40, no loop);" + frames;
-    row.samples_count = static_cast<int64_t>(10 * seconds);
-    row.time_ns = static_cast<int64_t>(seconds * 1e9);
-    view.stacks.push_back(row);
+    Sample("MainThread", "<module> (train.py:40, no loop);" + frames, seconds, &view);
   }
   return LookFromOutside(view);
 }
@@ -247,35 +252,6 @@ TEST(PythonTime, ALoopOverEpochsIsNotTheOneThatTrains) {
   EXPECT_EQ(plain.python->function, "load_rows (data.py:40)");
 }
 
-// Off the CPU, stacks name the function in which CPython waits for its lock.
-TEST(PythonTime, AThreadThatWaitsForTheInterpreterIsLimitedByIt) {
-  const auto limit = [](double waits_s, const char* where) {
-    OutsideRun run(10, 1.2);
-    run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.55);
-    run.Waits(100, "python (main)", "lock", 0.45, "100/python");
-    for (int t = 0; t < 3; ++t) {
-      run.OnCpu(100, "python", 0.15);
-      run.Waits(100, "python", "lock", 0.85, "100/python (main)");
-    }
-    RunView view = run.view;
-    StackRow row;
-    row.kind = "off_cpu";
-    row.process_id = 100;
-    row.thread = "python";
-    row.folded = std::string("python;[lock];") + where +
-                 ";_PyEval_EvalFrameDefault;PyEval_RestoreThread;take_gil;pthread_cond_timedwait";
-    row.samples_count = 100;
-    row.time_ns = static_cast<int64_t>(waits_s * 1e9);
-    view.stacks.push_back(row);
-    return LookFromOutside(view).findings[0].limit;
-  };
-  EXPECT_EQ(limit(4, "_start;__libc_start_main"), OutsideLimit::kInterpreter);
-  EXPECT_NE(limit(0.5, "_start;__libc_start_main"), OutsideLimit::kInterpreter) << "too little";
-  EXPECT_NE(limit(4, "__GI___clone3;start_thread"), OutsideLimit::kInterpreter)
-      << "another thread's";
-  EXPECT_EQ(limit(4, "_start;__libc_start_main_impl"), OutsideLimit::kInterpreter);
-}
-
 // A run-time's threads compute the step that the main thread waits for.
 TEST(PythonTime, AStepInOtherThreadsIsTheTrainers) {
   for (const bool in_step : {true, false}) {
@@ -285,19 +261,13 @@ TEST(PythonTime, AStepInOtherThreadsIsTheTrainers) {
     run.OnCpu(100, "tf_Compute", 0.85);
     run.Waits(100, "tf_Compute", "lock", 0.1, "100/python (main)");
     RunView view = run.view;
-    StackRow row;
-    row.kind = "python";
-    row.process_id = 100;
-    row.thread = "MainThread";
-    row.folded = in_step
-                     ? "MainThread;main (gan.py:33, loop 30);Function.__call__ "
-                       "(tensorflow/python/eager/polymorphic_function/polymorphic_function.py:833)"
-                     : "MainThread;main (gan.py:30, loop 30);OwnedIterator.__next__ "
-                       "(tensorflow/python/data/ops/iterator_ops.py:826);iterator_get_next "
-                       "(tensorflow/python/ops/gen_dataset_ops.py:3081)";
-    row.samples_count = 95;
-    row.time_ns = 9'500'000'000;
-    view.stacks.push_back(row);
+    Sample("MainThread",
+           in_step ? "main (gan.py:33, loop 30);Function.__call__ "
+                     "(tensorflow/python/eager/polymorphic_function/polymorphic_function.py:833)"
+                   : "main (gan.py:30, loop 30);OwnedIterator.__next__ "
+                     "(tensorflow/python/data/ops/iterator_ops.py:826);iterator_get_next "
+                     "(tensorflow/python/ops/gen_dataset_ops.py:3081)",
+           9.5, &view);
     const OutsideLimit limit = LookFromOutside(view).findings[0].limit;
     EXPECT_EQ(limit == OutsideLimit::kConsumer, in_step);
   }
@@ -336,18 +306,6 @@ OutsideRun FourThreads(double main_cpu, double cpu, double for_its_like) {
     if (for_main > 0.01) run.Waits(100, "python", "lock", for_main, "100/python (main)");
   }
   return run;
-}
-
-void Sample(const std::string& thread, const std::string& frames, double seconds, RunView* view) {
-  if (seconds <= 0) return;
-  StackRow row;
-  row.kind = "python";
-  row.process_id = 100;
-  row.thread = thread;
-  row.folded = thread + ";" + frames;
-  row.samples_count = static_cast<int64_t>(10 * seconds);
-  row.time_ns = static_cast<int64_t>(seconds * 1e9);
-  view->stacks.push_back(row);
 }
 
 // `producer_idle` and `worker_idle` of their time one of the threads, or `producers` of that name,

@@ -1,0 +1,222 @@
+#include "dashboards/report/limit_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "analysis/model/limits/limit_kind.h"
+#include "analysis/run/own_threads.h"
+#include "analysis/thresholds.h"
+#include "base/units.h"
+#include "dashboards/report/measured.h"
+#include "dashboards/report/page_words.h"
+#include "dashboards/report/wording.h"
+
+namespace headrace::dashboards {
+namespace {
+
+using analysis::Bottleneck;
+using analysis::Finding;
+using analysis::PipelineModel;
+using analysis::RunView;
+using analysis::Verdict;
+
+std::string BatchRate(double per_second) { return FormatRate(per_second, "batches"); }
+
+// What an operator waits in for most of its busy time, by the kernel's split, and for how much.
+struct MainWait {
+  const char* cause;
+  const char* does;     // "getitem ..."
+  const char* waiting;  // "operator getitem, ..."
+  double share = 0;
+};
+
+std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorRow& op) {
+  constexpr double kMost = 0.5;
+  constexpr MainWait kWaits[] = {
+      {"storage", "waits for storage", "waiting for storage"},
+      {"network", "waits for the network", "waiting for the network"},
+      {"lock", "waits for a lock", "waiting for a lock"},
+      {"sleep", "sleeps", "sleeping on a timer"},
+      {"pipe", "waits for another process", "waiting for another process at a pipe"}};
+  constexpr MainWait kBehindThreads[] = {
+      {"network", "waits for its threads, and they for the network,",
+       "waiting for its threads and they for the network"},
+      {"storage", "waits for its threads, and they for storage,",
+       "waiting for its threads and they for storage"}};
+  if (op.busy_ns <= 0) return std::nullopt;
+  for (MainWait wait : kWaits) {
+    const auto waited = SumOf(run, "off_cpu_ns", [&](const analysis::MeasurementRow& row) {
+      return row.operator_name == op.name && row.stage == op.stage && row.cause == wait.cause;
+    });
+    wait.share = std::min(1.0, waited.value_or(0) / static_cast<double>(op.busy_ns));
+    if (wait.share < kMost) continue;
+    if (std::string_view(wait.cause) != "lock" && std::string_view(wait.cause) != "sleep") {
+      return wait;
+    }
+    const std::string behind = analysis::CauseInOwnThreads(run, op);
+    for (const MainWait& other : kBehindThreads) {
+      if (behind == other.cause)
+        return MainWait{other.cause, other.does, other.waiting, wait.share};
+    }
+    return wait;
+  }
+  return std::nullopt;
+}
+
+// " getitem waits for storage 63 % of its busy time."
+std::string WaitSentence(const RunView& run, const analysis::OperatorRow& op) {
+  const std::optional<MainWait> wait = MainWaitOf(run, op);
+  if (!wait) return "";
+  return fmt::format(" {} {} {} of its busy time.", op.name, wait->does,
+                     FormatPercent(wait->share));
+}
+
+// Times as much as loading, a step is what its thread does.
+constexpr double kMostlyStep = 2;
+
+// The step's share of what the trainer's thread does beside waiting; none where it does nothing.
+std::optional<double> StepShare(const PipelineModel& model) {
+  const double loads_s = model.OnConsumers(model.current(), model.demands());
+  const double step_s = model.demands().consumer_s;
+  return step_s + loads_s > 0 ? std::optional(step_s / (step_s + loads_s)) : std::nullopt;
+}
+
+// Where the trainer's own thread limits and its step takes more of it than the batches do: "the
+// trainer (probability 0.97): its step takes 91 % of its thread's time"; else empty.
+std::string OwnThreadText(const PipelineModel& model, const Finding& first) {
+  const std::optional<double> step = StepShare(model);
+  if (!first.limit.Is(analysis::kThreadLimit) || !step || *step <= 0.5 || *step >= 1) return "";
+  if (*step > kMostlyStep * (1 - *step)) {
+    return fmt::format("the trainer (probability {}): its step takes {} of its thread's time",
+                       ProbabilityText(first.probability), FormatPercent(*step));
+  }
+  return fmt::format(
+      "{} (probability {}): its step takes {} of the time, {}", LimitWord(first.limit),
+      ProbabilityText(first.probability), FormatPercent(*step),
+      first.culprit ? model.operators()[*first.culprit].name + " the largest part of the rest"
+                    : std::string("batches the rest"));
+}
+
+// The trainer's step and loading in the same thread, where both are as tight: two parts of one
+// thread are not two limits. Empty: the findings are others.
+std::string OneThreadText(const PipelineModel& model, const Bottleneck& bottleneck) {
+  if (bottleneck.findings.size() < 2) return "";
+  const auto is = [&](size_t i, std::string_view kind) {
+    return bottleneck.findings[i].limit.Is(kind);
+  };
+  const bool both = (is(0, analysis::kConsumerLimit) && is(1, analysis::kThreadLimit)) ||
+                    (is(1, analysis::kConsumerLimit) && is(0, analysis::kThreadLimit));
+  const std::optional<double> step = StepShare(model);
+  if (!both || !step) return "";
+  return *step > kMostlyStep * (1 - *step)
+             ? fmt::format("the trainer: its step takes {} of its thread's time",
+                           FormatPercent(*step))
+             : fmt::format("the trainer's own thread: loading in it, and its step, which takes {}",
+                           FormatPercent(*step));
+}
+
+// The rows that do not limit: the tightest of them, and the trainer.
+std::string OthersText(const PipelineModel& model, const Bottleneck& bottleneck) {
+  const Finding& first = bottleneck.findings[0];
+  const Finding* next = nullptr;
+  for (const Finding& finding : bottleneck.findings) {
+    if (&finding == &first || !std::isfinite(finding.limit.bound)) continue;
+    if (finding.limit.Is(analysis::kConsumerLimit) || finding.within_first) continue;
+    if (next == nullptr || finding.limit.bound < next->limit.bound) next = &finding;
+  }
+  std::string text;
+  if (next != nullptr) {
+    text = fmt::format("{} could do {}", LimitWord(next->limit), BatchRate(next->limit.bound));
+  }
+  if (HasTrainer(model) && !first.limit.Is(analysis::kConsumerLimit)) {
+    text += fmt::format("{}the trainer could take {}", text.empty() ? "" : ", ",
+                        BatchRate(1 / model.demands().consumer_s));
+  }
+  return text;
+}
+
+// The limit, and the operator to blame where it is one of several.
+std::string LimitName(const PipelineModel& model, const analysis::Limit& limit,
+                      std::optional<size_t> culprit) {
+  const std::string name = LimitWord(limit);
+  const bool is_whole =
+      limit.Is(analysis::kCoresLimit) || limit.Is(analysis::kConsumerLimit) ||
+      (limit.Is(analysis::kStageLimit) && model.stages()[limit.index].operators.size() <= 1);
+  if (!culprit || is_whole) return name;
+  return fmt::format("{}, operator {}", name, model.operators()[*culprit].name);
+}
+
+}  // namespace
+
+bool HasTrainer(const PipelineModel& model) {
+  return model.demands().consumer_s * model.demands().rate >= analysis::kComputesNothing;
+}
+
+bool IsTrainersThread(const PipelineModel& model, const Bottleneck& bottleneck) {
+  const std::optional<double> step = StepShare(model);
+  if (!step || *step <= kMostlyStep * (1 - *step)) return false;
+  return !OneThreadText(model, bottleneck).empty() ||
+         !OwnThreadText(model, bottleneck.findings[0]).empty();
+}
+
+std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) {
+  const Finding& first = bottleneck.findings[0];
+  const auto named = [&](const Finding& finding) {
+    return fmt::format("{} (probability {})", LimitWord(finding.limit),
+                       ProbabilityText(finding.probability));
+  };
+  const bool two = bottleneck.findings.size() > 1;
+  if (bottleneck.unexplained) {
+    return std::isfinite(first.limit.bound)
+               ? fmt::format("undecided; by their costs alone it would be {}",
+                             LimitWord(first.limit))
+               : std::string("undecided: nothing that was measured limits it");
+  }
+  if (bottleneck.verdict == Verdict::kUndecided) {
+    return two ? fmt::format("undecided: {} or {}", named(first), named(bottleneck.findings[1]))
+               : fmt::format("undecided: {}", named(first));
+  }
+  if (bottleneck.verdict == Verdict::kBalanced && two) {
+    if (const std::string text = OneThreadText(model, bottleneck); !text.empty()) return text;
+    return fmt::format("{} and {} together", LimitWord(first.limit),
+                       LimitWord(bottleneck.findings[1].limit));
+  }
+  if (const std::string text = OwnThreadText(model, first); !text.empty()) return text;
+  std::string name = LimitName(model, first.limit, first.culprit);
+  if (first.culprit && first.limit.Is(analysis::kStageLimit)) {
+    const auto wait = MainWaitOf(model.run(), model.run().operators[*first.culprit]);
+    if (wait) name += fmt::format(", {}", wait->waiting);
+  }
+  if (bottleneck.alone) name += ", which other programs use";
+  name += fmt::format(" (probability {})", ProbabilityText(first.probability));
+  if (bottleneck.alone) {
+    const analysis::Limit& alone = *bottleneck.alone;
+    name += "; with the machine to itself: " +
+            LimitName(model, alone, alone.kind->Culprit(model, alone));
+  }
+  return name;
+}
+
+std::string WhyLine(const PipelineModel& model, const Bottleneck& bottleneck) {
+  const Finding& first = bottleneck.findings[0];
+  if (!std::isfinite(first.limit.bound)) {
+    return fmt::format("measured: {}; no operator's work explains it.",
+                       BatchRate(model.demands().rate));
+  }
+  std::string text = first.limit.kind->Because(model, first.limit, first.utilisation);
+  if (const std::string others = OthersText(model, bottleneck); !others.empty()) {
+    text += "; " + others;
+  }
+  text += fmt::format(". Measured: {}{}{}.", BatchRate(model.demands().rate),
+                      bottleneck.loss.empty() ? "" : "; ", bottleneck.loss);
+  if (first.limit.Is(analysis::kStageLimit) && first.culprit) {
+    text += WaitSentence(model.run(), model.run().operators[*first.culprit]);
+  }
+  return text;
+}
+
+}  // namespace headrace::dashboards
