@@ -35,7 +35,8 @@ bool ReadsFromStore(const RunView& run) {
 }
 
 // Whether most of the time that the operator was seen blocked was for a store, or for somebody
-// else of whom nobody says how much more he can do.
+// else of whom nobody says how much more he can do: another process behind a pipe, or a timer, by
+// which a program waits before it asks a store again that refused, or keeps to a rate.
 bool SeenWaitingForStore(const RunView& run, const OperatorRow& op) {
   double all = 0, store = 0;
   for (const MeasurementRow& row : run.measurements) {
@@ -43,7 +44,7 @@ bool SeenWaitingForStore(const RunView& run, const OperatorRow& op) {
     if (!row.stage.empty() && row.stage != op.stage) continue;
     all += *row.value;
     if (row.cause == "storage" || row.cause == "network" || row.cause == "poll" ||
-        row.cause == "lock") {
+        row.cause == "lock" || row.cause == "pipe" || row.cause == "sleep") {
       store += *row.value;
     }
   }

@@ -19,6 +19,7 @@ struct hrx_thread {
   uint32_t outer_stage;
   uint32_t batches_count;
   uint64_t since_ns, begin_ns, wait_ns, rows;
+  uint64_t ended_count, usual_ns; /* steps so far, and what the latest took, smoothed */
 };
 static __thread struct hrx_thread hrx_thread;
 static uint32_t hrx_serials;
@@ -92,10 +93,20 @@ static void end_step(struct hrx_thread* c, uint64_t now, uint64_t rows) {
   uint64_t all = now > c->since_ns ? now - c->since_ns : 0;
   hr_step(c->wait_ns, all > c->wait_ns ? all - c->wait_ns : 0, rows);
   hr_done(c->consumer_op, 1, rows, 0, 0);
+  c->ended_count++;
+  c->usual_ns = c->ended_count == 1 ? all : c->usual_ns - c->usual_ns / 8 + all / 8;
   c->since_ns = now;
   c->wait_ns = c->rows = 0;
   c->batches_count = 0;
   c->serial = next_serial();
+}
+
+/* Whether what follows the last batch is no step any more: the program kept its source for far
+ * longer than steps take, and did something else. */
+static int is_over(const struct hrx_thread* c, uint64_t now) {
+  const uint64_t steps_to_know = 16, times_longer = 8, least_ns = 100000000;
+  uint64_t all = now > c->since_ns ? now - c->since_ns : 0;
+  return c->ended_count >= steps_to_know && all > least_ns && all > times_longer * c->usual_ns;
 }
 
 /* The thread computes no more until it asks again. */
@@ -331,7 +342,8 @@ HRX_PUBLIC void hrx_next_closed(uint32_t served) {
   struct hrx_thread* c = consumer();
   if (!c || c->nested > 0 || c->serial == 0 || served != c->serial) return;
   if (!HR_LOAD_(&hrx_steps_are_told) && c->batches_count) {
-    end_step(c, hr_clock_ns_(CLOCK_MONOTONIC), c->rows);
+    uint64_t now = hr_clock_ns_(CLOCK_MONOTONIC);
+    if (!is_over(c, now)) end_step(c, now, c->rows);
   }
   rest(c);
 }

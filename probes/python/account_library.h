@@ -104,7 +104,8 @@ void hrx_next_failed(uint32_t source_op);
 /* The step under way waited `wait_ns` longer, from `begin_ns` on (CLOCK_MONOTONIC): before it
  * asked, for what it asks now. */
 void hrx_consumer_waited(uint64_t wait_ns, uint64_t begin_ns);
-/* No more requests will come from that source: its last step ends. */
+/* No more requests will come from that source: its last step ends. One that took far longer than
+ * those before is left out, as the program kept its source for longer than it trained. */
 void hrx_next_closed(uint32_t served);
 /* A step ends now. `rows` < 0: those of the batches got since the last. */
 int hrx_consumer_step(int64_t rows);

@@ -104,6 +104,19 @@ show()
         self.assertEqual(answer["steps"], 12)
         self.assertLess(answer["compute_s"] + answer["wait_s"], 0.05)
 
+    def test_what_follows_the_last_batch_is_no_step(self):
+        answer = self.measured("""
+batches = iter(headrace.wrap([[1]] * 30))
+for i, x in enumerate(batches):
+    time.sleep(0.001)
+    if i == 20: break
+time.sleep(0.5)
+del batches
+show()
+""")
+        self.assertEqual((answer["steps"], answer["rows"]), (20, 20))
+        self.assertLess(answer["compute_s"], 0.4)
+
     def test_operators_in_a_request_are_no_part_of_the_trainer(self):
         answer = self.measured("""
 @headrace.operator("read")

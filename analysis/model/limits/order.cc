@@ -22,6 +22,14 @@ int Longer(int length) { return length > kEndless ? length : length * kTimesLong
 class Order final : public LimitKind {
   static bool Measured(const PipelineModel& model) { return model.demands().order_wait_s > 0; }
 
+  // What the present threads lose was measured where it could be, and is not simulated; what others
+  // would lose is, beside the present ones.
+  static double Share(const PipelineModel& model, size_t stage, const Settings& settings) {
+    const double share = model.OrderShare(stage, settings);
+    if (!Measured(model)) return share;
+    return share / model.OrderShare(stage, model.current());
+  }
+
  public:
   Order() : LimitKind(std::string(kOrderLimit), 50) {}
 
@@ -32,7 +40,7 @@ class Order final : public LimitKind {
     for (size_t s = 0; s < model.stages().size(); ++s) {
       if (settings.parallelism[s] <= 1) continue;
       const double bound =
-          model.OrderShare(s, settings) * BoundOf(settings.parallelism[s], demands.stage_s[s]);
+          Share(model, s, settings) * BoundOf(settings.parallelism[s], demands.stage_s[s]);
       if (bound < order.bound) {
         order.bound = bound;
         order.index = s;
