@@ -1,10 +1,16 @@
 #!/usr/bin/env bats
 # headrace serve: the pages of a database, from the command line to the socket.
 
-setup() {
-  cd "$BATS_TEST_TMPDIR"
+# One run for all of them; each has a copy of its database.
+setup_file() {
+  cd "$BATS_FILE_TMPDIR"
   "$HEADRACE" generate rm1 -o t --rows 4000 --features 0.02 > /dev/null 2>&1
   "$HEADRACE" run t/pipeline.toml --db runs.db --name one --duration 3s --set consumer.step=4ms > /dev/null 2>&1
+}
+
+setup() {
+  cd "$BATS_TEST_TMPDIR"
+  cp "$BATS_FILE_TMPDIR"/runs.db* .
 }
 
 teardown() {
