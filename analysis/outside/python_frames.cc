@@ -100,8 +100,16 @@ std::vector<PythonFrame> FramesOf(std::string_view folded) {
   return frames;
 }
 
+const PythonFrame* InnermostOwn(const std::vector<PythonFrame>& frames, size_t first) {
+  for (size_t i = frames.size(); i-- > first;) {
+    if (frames[i].is_own) return &frames[i];
+  }
+  return nullptr;
+}
+
 bool IsLoader(const PythonFrame& frame) {
   constexpr std::string_view kFolders[] = {"torch/utils/data/",
+                                           "headrace/_batches.py",
                                            "torchdata/",
                                            "tensorflow/python/data/",
                                            "keras/src/trainers/data_adapters/",

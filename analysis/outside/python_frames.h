@@ -24,6 +24,9 @@ struct PythonFrame {
 // Root first; what is no frame, as a thread's name, is left out.
 std::vector<PythonFrame> FramesOf(std::string_view folded);
 
+// The innermost of the program's own functions, of the frames from `first` on; nullptr: none is.
+const PythonFrame* InnermostOwn(const std::vector<PythonFrame>& frames, size_t first);
+
 // Functions of libraries that hand out batches. None of them calls a training step.
 bool IsLoader(const PythonFrame& frame);
 

@@ -344,6 +344,7 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
   const size_t depth = FindLoop(&samples);
   bool is_told = false;  // whether the samples tell anything
   LargestParts loads, steps, unknown;
+  PythonLines step_lines;
   for (const Sample& sample : samples) {
     time.samples_count += sample.samples_count;
     time.seconds += sample.seconds;
@@ -366,10 +367,12 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
         time.step_s += sample.seconds;
         time.step_by_name_s += by_name_s;
         steps.Add("", function, sample.seconds);
+        step_lines.Add(InnermostOwn(sample.frames, depth), sample.seconds);
         break;
       case Reading::Kind::kUnknown:
         time.unknown_s += sample.seconds;
         unknown.Add("", function, sample.seconds);
+        step_lines.Add(InnermostOwn(sample.frames, depth), sample.seconds);
         break;
     }
   }
@@ -377,6 +380,7 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
   std::tie(time.operator_name, time.function) = loads.Most();
   time.step_function = steps.Most().second;
   time.unknown_function = unknown.Most().second;
+  time.step_place = step_lines.Busiest();
   return time;
 }
 

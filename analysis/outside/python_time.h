@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/outside/python_lines.h"
 #include "analysis/run/run_view.h"
 
 namespace headrace::analysis {
@@ -31,6 +32,7 @@ struct PythonTime {
   // ("ByWeight.__iter__ (train.py:31)", else the loader's).
   std::string operator_name, function;
   std::string step_function, unknown_function;  // of most of `step_s`, of `unknown_s`
+  std::optional<PythonPlace> step_place;        // of both together, as deep as the program goes
 };
 
 // What the other threads of a process of Python did, by sampled stacks. Before

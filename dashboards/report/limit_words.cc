@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/outside/python_places.h"
 #include "analysis/run/own_threads.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
@@ -73,6 +74,24 @@ std::string WaitSentence(const RunView& run, const analysis::OperatorRow& op) {
   if (!wait) return "";
   return fmt::format(" {} {} {} of its busy time.", op.name, wait->does,
                      FormatPercent(wait->share));
+}
+
+// " getitem is in with_backoff (flaky_store.py:28) 82 % of the time."
+std::string PlaceSentence(std::string_view what,
+                          const std::optional<analysis::PythonPlace>& place) {
+  if (!place) return "";
+  return fmt::format(" {} is in {} {:.0f} % of the time.", what, place->name, 100 * place->ratio);
+}
+
+// What the operator that is to blame waits for, and where in the program it is.
+std::string CulpritSentences(const RunView& run, const Finding& first) {
+  if (first.limit.Is(analysis::kConsumerLimit)) {
+    return PlaceSentence("The step", analysis::PlaceOfStep(run));
+  }
+  if (!first.culprit) return "";
+  const analysis::OperatorRow& op = run.operators[*first.culprit];
+  return (first.limit.Is(analysis::kStageLimit) ? WaitSentence(run, op) : "") +
+         PlaceSentence(op.name, analysis::PlaceOf(run, op));
 }
 
 // Times as much as loading, a step is what its thread does.
@@ -213,10 +232,10 @@ std::string WhyLine(const PipelineModel& model, const Bottleneck& bottleneck) {
   }
   text += fmt::format(". Measured: {}{}{}.", BatchRate(model.demands().rate),
                       bottleneck.loss.empty() ? "" : "; ", bottleneck.loss);
-  if (first.limit.Is(analysis::kStageLimit) && first.culprit) {
-    text += WaitSentence(model.run(), model.run().operators[*first.culprit]);
-  }
-  return text;
+  const bool is_step =
+      first.limit.Is(analysis::kThreadLimit) && !OwnThreadText(model, first).empty();
+  return text + (is_step ? PlaceSentence("The step", analysis::PlaceOfStep(model.run()))
+                         : CulpritSentences(model.run(), first));
 }
 
 }  // namespace headrace::dashboards

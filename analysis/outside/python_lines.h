@@ -1,0 +1,36 @@
+// The line of a Python program that most of some samples of stacks (docs/stacks.md) were in.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "analysis/outside/python_frames.h"
+
+namespace headrace::analysis {
+
+struct PythonPlace {
+  std::string name;  // "with_backoff (flaky_store.py:28)"; without a line where it is in several
+  double ratio = 0;  // of the samples
+};
+
+// Samples by function and line.
+class PythonLines {
+ public:
+  // nullptr: in no function of the program.
+  void Add(const PythonFrame* frame, double seconds);
+  // The line that holds a good part of all, else the function that holds most of it; nothing where
+  // they are few, or spread.
+  std::optional<PythonPlace> Busiest() const;
+
+ private:
+  struct Function {
+    double seconds = 0;
+    std::map<int64_t, double> lines;
+  };
+  std::map<std::pair<std::string, std::string>, Function> functions_;  // by file and name
+  double seconds_ = 0;
+};
+
+}  // namespace headrace::analysis

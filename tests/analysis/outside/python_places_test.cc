@@ -1,0 +1,107 @@
+// Sampled Python stacks of a program that the import hook accounts: where operators and the step
+// are.
+#include "analysis/outside/python_places.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+namespace headrace::analysis {
+namespace {
+
+constexpr const char* kWorker =
+    "MainThread;<module> (train.py:69, no loop);main (train.py:56, no loop);DataLoader.__iter__ "
+    "(torch/utils/data/dataloader.py:505);BaseProcess._bootstrap (multiprocessing/process.py:314);"
+    "_worker_loop (torch/utils/data/_utils/worker.py:375);";
+
+struct Sampled {
+  RunView run;
+  Sampled& Add(int64_t process_id, const std::string& folded, double seconds) {
+    StackRow row;
+    row.kind = "python";
+    row.process_id = process_id;
+    row.thread = "MainThread";
+    row.folded = folded;
+    row.samples_count = std::llround(10 * seconds);
+    row.time_ns = std::llround(1e9 * seconds);
+    run.stacks.push_back(row);
+    return *this;
+  }
+  Sampled& InWorker(const std::string& frames, double seconds) {
+    return Add(3, kWorker + frames, seconds);
+  }
+};
+
+OperatorRow Operator(const std::string& name) {
+  OperatorRow op;
+  op.name = name;
+  return op;
+}
+
+TEST(PythonPlaces, AnOperatorsLineIsOfTheProgramsInnermostFunction) {
+  const std::string item = "_MapItems.__getitem__ (headrace/_loader.py:91);";
+  Sampled sampled;
+  sampled
+      .InWorker(item +
+                    "Patches.__getitem__ (train.py:43, no loop);with_backoff (train.py:28, loop "
+                    "22)",
+                3)
+      .InWorker(item +
+                    "Patches.__getitem__ (train.py:43, no loop);with_backoff (train.py:24, loop "
+                    "22);urlopen (urllib/request.py:216)",
+                1)
+      .InWorker(
+          "_Collate.__call__ (headrace/_loader.py:200);default_collate "
+          "(torch/utils/data/_utils/collate.py:398)",
+          2);
+  const auto place = PlaceOf(sampled.run, Operator("getitem"));
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->name, "with_backoff (train.py:28)");
+  EXPECT_DOUBLE_EQ(place->ratio, 0.75);
+  // A library's functions are not the program's.
+  EXPECT_FALSE(PlaceOf(sampled.run, Operator("collate")));
+  EXPECT_FALSE(PlaceOf(sampled.run, Operator("next")));
+}
+
+TEST(PythonPlaces, SpreadLinesNameTheFunctionAndFewSamplesNothing) {
+  const std::string item = "_MapItems.__getitem__ (headrace/_loader.py:91);";
+  Sampled sampled;
+  for (int line = 40; line < 44; ++line) {
+    sampled.InWorker(item + "Rows.__getitem__ (train.py:" + std::to_string(line) + ", no loop)", 1);
+  }
+  ASSERT_TRUE(PlaceOf(sampled.run, Operator("getitem")));
+  EXPECT_EQ(PlaceOf(sampled.run, Operator("getitem"))->name, "Rows.__getitem__ (train.py)");
+  Sampled few;
+  few.InWorker(item + "Rows.__getitem__ (train.py:40, no loop)", 0.5);
+  EXPECT_FALSE(PlaceOf(few.run, Operator("getitem")));
+}
+
+TEST(PythonPlaces, APoolsOperatorIsNamedAfterItsFunction) {
+  Sampled sampled;
+  sampled.InWorker("_Call.__call__ (headrace/_pools.py:90);play (train.py:12, loop 10)", 3);
+  ASSERT_TRUE(PlaceOf(sampled.run, Operator("play")));
+  EXPECT_EQ(PlaceOf(sampled.run, Operator("play"))->name, "play (train.py:12)");
+  EXPECT_FALSE(PlaceOf(sampled.run, Operator("lay")));
+}
+
+// The step is the trainer's alone, though a worker that was forked has its parent's frames, too.
+TEST(PythonPlaces, TheStepIsTheTrainers) {
+  const std::string main = "MainThread;<module> (train.py:69, no loop);main (train.py:";
+  Sampled sampled;
+  sampled.Add(0, main + "60, loop 56);Tensor.backward (torch/_tensor.py:630)", 4)
+      .Add(0,
+           main + "62, loop 56);evaluate (train.py:33, loop 30);Net.forward (train.py:20, no loop)",
+           1)
+      .Add(0, main + "56, loop 56, next);Batches.__next__ (headrace/_batches.py:140)", 3)
+      .InWorker(
+          "_MapItems.__getitem__ (headrace/_loader.py:91);Rows.__getitem__ (train.py:40, no loop)",
+          9);
+  const auto place = PlaceOfStep(sampled.run);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->name, "main (train.py:60)");
+  EXPECT_NEAR(place->ratio, 0.8, 0.01);
+}
+
+}  // namespace
+}  // namespace headrace::analysis
