@@ -1,7 +1,7 @@
 # Two commands: `make demo` and `make test`. Each installs what is missing, builds, and runs.
 JOBS ?= $(shell nproc)
-# Four tests at a time, two where they compute; those that measure run alone (tests/CMakeLists.txt).
-TEST_JOBS ?= 4
+# Places for tests, on two cores: one that computes takes three of them (tests/CMakeLists.txt).
+TEST_JOBS ?= 6
 CTEST_ARGS ?=
 
 .PHONY: all setup build package wheel docs demo test test-long test-asan test-tsan fuzz test-pmu test-web format-web bench bench-peers ladder validate install clean format
