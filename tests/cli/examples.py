@@ -67,6 +67,7 @@ LEFT_OUT = {
 # What is made shorter or smaller, so that a line takes seconds.
 SHORTER = [
     (r"--rows 1000000\b", "--rows 2000"),
+    (r"^headrace generate (rm\d)(?!.*--rows)", r"headrace generate \1 --rows 2000"),
     (r"(--duration|-d) \d+s", r"\1 1s"),
     (r"^(headrace generate .*-o )(\S+)", r"\1generated/\2"),  # where nothing is yet
     (r"^(headrace compare )((?!.*--(a|b)-cmd).*(\.toml|--a ).*)", r"\1--duration 300ms \2"),
