@@ -19,12 +19,24 @@ constexpr double kFarTooMuch = 4 * kMostCost;
 // use. A program that uses less than one core waits, and what one of its threads loses is a share
 // of the time that passed. The recorder runs beside it and takes of all cores alike: what it takes
 // of idle ones slows nobody.
-double CostGuard::CostBetween(const CostReading& from, const CostReading& to) const {
+TooMuchCost CostGuard::CostBetween(const CostReading& from, const CostReading& to) const {
   const double passed_ns = static_cast<double>(to.at_ns - from.at_ns);
   const double used_ns = std::max(passed_ns, to.program_cpu_ns - from.program_cpu_ns);
-  return (to.kernel_programs_ns - from.kernel_programs_ns) / used_ns +
-         (to.recorder_cpu_ns - from.recorder_cpu_ns) / (passed_ns * std::max(1.0, num_cores_)) *
-             CoresTaken(from, to);
+  TooMuchCost cost;
+  double most = 0;
+  for (const auto& [probe, ns] : to.kernel_programs_ns) {
+    const auto before = from.kernel_programs_ns.find(probe);
+    const double share =
+        (ns - (before == from.kernel_programs_ns.end() ? 0 : before->second)) / used_ns;
+    cost.share += share;
+    if (share <= most) continue;
+    most = share;
+    cost.probe = probe;
+  }
+  cost.share += (to.recorder_cpu_ns - from.recorder_cpu_ns) /
+                (passed_ns * std::max(1.0, num_cores_)) * CoresTaken(from, to);
+  if (cost.share - most > kMostCost || most < cost.share / 2) cost.probe.clear();
+  return cost;
 }
 
 // How much of the cores is in use beside the recorder, 0 to 1: of the machine's by all, or of those
@@ -42,7 +54,7 @@ double CostGuard::CoresTaken(const CostReading& from, const CostReading& to) con
 
 // What was taken in the last `window_ns` and up to one reading more; empty: so much has not passed
 // since then.
-std::optional<double> CostGuard::CostWithin(int64_t window_ns, int64_t since_ns) const {
+std::optional<TooMuchCost> CostGuard::CostWithin(int64_t window_ns, int64_t since_ns) const {
   const CostReading& now = readings_.back();
   for (size_t i = readings_.size(); i-- > 0;) {
     if (readings_[i].at_ns < since_ns) break;
@@ -51,18 +63,18 @@ std::optional<double> CostGuard::CostWithin(int64_t window_ns, int64_t since_ns)
   return std::nullopt;
 }
 
-std::optional<double> CostGuard::Add(const CostReading& reading) {
+std::optional<TooMuchCost> CostGuard::Add(const CostReading& reading) {
   if (!readings_.empty() && reading.at_ns <= readings_.back().at_ns) return std::nullopt;
   if (!begin_ns_) begin_ns_ = reading.at_ns;
   readings_.push_back(reading);
   while (readings_.size() > 2 && reading.at_ns - readings_[1].at_ns >= kWindowNs) {
     readings_.pop_front();
   }
-  const std::optional<double> recent = CostWithin(kShortWindowNs, *begin_ns_);
-  const std::optional<double> lasting = CostWithin(kWindowNs, *begin_ns_ + kBeginningNs);
-  const bool is_far_too_much = recent && *recent > kFarTooMuch;
+  const std::optional<TooMuchCost> recent = CostWithin(kShortWindowNs, *begin_ns_);
+  const std::optional<TooMuchCost> lasting = CostWithin(kWindowNs, *begin_ns_ + kBeginningNs);
+  const bool is_far_too_much = recent && recent->share > kFarTooMuch;
   // What has passed already is not mended by measuring less.
-  const bool lasts = lasting && *lasting > kMostCost && *recent > kMostCost;
+  const bool lasts = lasting && lasting->share > kMostCost && recent->share > kMostCost;
   if (!is_far_too_much && !lasts) return std::nullopt;
   readings_.assign({reading});
   return is_far_too_much ? recent : lasting;

@@ -3,7 +3,9 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
+#include <string>
 
 namespace headrace::collectors {
 
@@ -13,11 +15,18 @@ inline constexpr double kMostCost = 0.02;
 // Cumulative figures at one instant; nanoseconds.
 struct CostReading {
   int64_t at_ns = 0;
-  double recorder_cpu_ns = 0;     // without what is done only once
-  double kernel_programs_ns = 0;  // run time of our eBPF programs
-  double program_cpu_ns = 0;      // of all processes of the run
+  double recorder_cpu_ns = 0;  // without what is done only once
+  // Run time of our eBPF programs, by the probe that they are of.
+  std::map<std::string, double> kernel_programs_ns;
+  double program_cpu_ns = 0;  // of all processes of the run
   // CPU time that all processes of the machine used; empty: unknown
   std::optional<double> host_busy_ns;
+};
+
+// What recording took, where that is too much.
+struct TooMuchCost {
+  double share = 0;   // of the program's speed
+  std::string probe;  // that is most of it, and without which it is little; empty: no single one
 };
 
 class CostGuard {
@@ -31,11 +40,11 @@ class CostGuard {
   // is, or in the last two to three, if it was more than four times as much; the recorder is then
   // to step down, and the next answer comes after as long again. The first five seconds after the
   // first reading are in no such six.
-  std::optional<double> Add(const CostReading& reading);
+  std::optional<TooMuchCost> Add(const CostReading& reading);
 
  private:
-  double CostBetween(const CostReading& from, const CostReading& to) const;
-  std::optional<double> CostWithin(int64_t window_ns, int64_t since_ns) const;
+  TooMuchCost CostBetween(const CostReading& from, const CostReading& to) const;
+  std::optional<TooMuchCost> CostWithin(int64_t window_ns, int64_t since_ns) const;
   double CoresTaken(const CostReading& from, const CostReading& to) const;
   double num_cores_, num_host_cores_;
   std::optional<int64_t> begin_ns_;   // the first reading

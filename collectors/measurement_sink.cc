@@ -342,12 +342,17 @@ MeasurementBatch MeasurementSink::Take(int64_t now_ns, bool fine, bool last) {
   return batch;
 }
 
-double MeasurementSink::Total(std::string_view metric) const {
-  double total = 0;
+std::map<std::string, double> MeasurementSink::TotalByProbe(std::string_view metric) const {
+  std::map<int, double> totals;
   for (const auto& [key, series] : state_->series) {
-    if (key.metric->name == metric) total += series.base + series.last - series.origin;
+    if (key.metric->name != metric) continue;
+    totals[key.probe] += series.base + series.last - series.origin;
   }
-  return total;
+  std::map<std::string, double> by_name;
+  for (const auto& [name, number] : state_->probes) {
+    if (totals.contains(number)) by_name[name] = totals[number];
+  }
+  return by_name;
 }
 
 std::map<std::string, MeasurementSink::Loss> MeasurementSink::losses() const {

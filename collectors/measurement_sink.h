@@ -57,8 +57,9 @@ class MeasurementSink : public probes::Sink {
   // that still wait for their operator's id are included without it.
   MeasurementBatch Take(int64_t now_ns, bool fine, bool last);
 
-  // What a counter has counted since the run's start, over all its labels and probes.
-  double Total(std::string_view metric) const;
+  // What a counter has counted since the run's start over all its labels, by the probe that adds
+  // it.
+  std::map<std::string, double> TotalByProbe(std::string_view metric) const;
 
   struct Loss {
     int64_t lost = 0;

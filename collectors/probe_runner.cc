@@ -181,6 +181,17 @@ void ProbeRunner::ReadOwnCost(int64_t now_ns) {
   sink_->EndRead();
 }
 
+bool ProbeRunner::GiveUp(const std::string& name, int64_t now_ns, const std::string& why) {
+  const auto running = std::find_if(running_.begin(), running_.end(), [&](const auto& each) {
+    return each->name == name && each->active && each->info->level >= 2 &&
+           each.get() != split_owner_;
+  });
+  if (running == running_.end()) return false;
+  ReadOne(running->get(), now_ns);
+  if ((*running)->active) Fail(running->get(), why);
+  return true;
+}
+
 int ProbeRunner::StepDown(int64_t now_ns, const std::string& why) {
   const int level = level_reached();
   if (level < 2) return 0;

@@ -44,6 +44,9 @@ class ProbeRunner {
   // % of a core.
   void Read(int64_t now_ns, bool last);
   void ReadRest(int64_t now_ns);
+  // Stops that one, and says why in its status, after a last Read. False, and nothing is done,
+  // where it is of level 1, does not work, or is the one that splits operators' times.
+  bool GiveUp(const std::string& name, int64_t now_ns, const std::string& why);
   // Stops those of the highest level that a probe works at, if that is 2 or more, and says why in
   // their statuses, after a last Read. Returns the level that is left, 0 if nothing was stopped.
   int StepDown(int64_t now_ns, const std::string& why);

@@ -362,15 +362,17 @@ class RecorderLoop {
   void WatchCost() {
     if (options_.level) return;
     const auto cost = cost_guard_.Add({last_ns_, static_cast<double>(cost_.LastingCpuNs()),
-                                       sink_.Total("bpf_run_time_ns"),
+                                       sink_.TotalByProbe("bpf_run_time_ns"),
                                        static_cast<double>(tree_cpu_ns_), host_busy_ns_});
     if (!cost) return;
+    const std::string why = fmt::format(
+        "after {:.0f} s recording took {:.1f} % of the program's speed, more than {:.0f} %; "
+        "--level "
+        "{} keeps it",
+        static_cast<double>(last_ns_) / 1e9, 100 * cost->share, 100 * kMostCost,
+        runner_.level_reached());
     target_.ending = true;  // for those that are given up
-    runner_.StepDown(
-        last_ns_, fmt::format("after {:.0f} s recording took {:.1f} % of the program's speed, more "
-                              "than {:.0f} %; --level {} keeps it",
-                              static_cast<double>(last_ns_) / 1e9, 100 * *cost, 100 * kMostCost,
-                              runner_.level_reached()));
+    if (!runner_.GiveUp(cost->probe, last_ns_, why)) runner_.StepDown(last_ns_, why);
     target_.ending = false;
   }
 

@@ -15,10 +15,11 @@ int SecondOfAnswer(double num_cores, double recorder, double programs, double co
   CostGuard guard(num_cores, 2);
   for (int s = 0; s <= seconds; ++s) {
     const double now = static_cast<double>(s) * kSecond;
-    CostReading reading{s * kSecond, recorder * now, programs * now, cores * now, std::nullopt};
+    CostReading reading{
+        s * kSecond, recorder * now, {{"faults", programs * now}}, cores * now, std::nullopt};
     if (busy) reading.host_busy_ns = *busy * now;
     if (const auto answer = guard.Add(reading)) {
-      if (cost != nullptr) *cost = *answer;
+      if (cost != nullptr) *cost = answer->share;
       return s;
     }
   }
@@ -50,12 +51,37 @@ TEST(CostGuard, WhatIdleCoresDoCostsNothing) {
   EXPECT_EQ(SecondOfAnswer(1, 0.06, 0, 0.9, 60, nullptr, 0.96), 11);  // the quota is in use
 }
 
+// The one probe without which the rest is not too much, where there is one.
+TEST(CostGuard, NamesTheOneProbeThatCosts) {
+  const auto costly = [](double faults, double switches, double recorder) {
+    CostGuard guard(2, 2);
+    for (int s = 0; s <= 60; ++s) {
+      const double now = static_cast<double>(s) * kSecond;
+      const auto answer = guard.Add({s * kSecond,
+                                     recorder * now,
+                                     {{"faults", faults * now}, {"switches", switches * now}},
+                                     2 * now,
+                                     std::nullopt});
+      if (answer) return answer->probe;
+    }
+    return std::string("none is too much");
+  };
+  EXPECT_EQ(costly(0.05, 0.01, 0.01), "faults");
+  EXPECT_EQ(costly(0.01, 0.05, 0.01), "switches");
+  EXPECT_EQ(costly(0.05, 0.045, 0.01), "");
+  EXPECT_EQ(costly(0.02, 0.01, 0.06), "");
+  EXPECT_EQ(costly(0.003, 0, 0.038), "") << "it is not the probe's";
+  EXPECT_EQ(costly(0.02, 0.01, 0.001), "none is too much");
+}
+
 TEST(CostGuard, ABurstIsNoCost) {
   CostGuard guard(2, 2);
   double programs = 0;
   for (int s = 0; s < 20; ++s) {
     programs += (s == 7 ? 0.06 : 0.005) * kSecond;
-    EXPECT_FALSE(guard.Add({s * kSecond, 0, programs, 2.0 * s * kSecond, std::nullopt})) << s;
+    EXPECT_FALSE(
+        guard.Add({s * kSecond, 0, {{"faults", programs}}, 2.0 * s * kSecond, std::nullopt}))
+        << s;
   }
 }
 
@@ -64,7 +90,7 @@ TEST(CostGuard, AProgramThatReadsItsLibrariesIsNoCost) {
   double recorder = 0;
   for (int s = 0; s < 20; ++s) {
     recorder += (s < 6 ? 0.1 : 0.01) * kSecond;
-    EXPECT_FALSE(guard.Add({s * kSecond, recorder, 0, 2.0 * s * kSecond, std::nullopt})) << s;
+    EXPECT_FALSE(guard.Add({s * kSecond, recorder, {}, 2.0 * s * kSecond, std::nullopt})) << s;
   }
 }
 
@@ -73,7 +99,8 @@ TEST(CostGuard, AfterAnAnswerItWaitsForWhatTheStepDownBrings) {
   int answers = 0;
   for (int s = 0; s <= 12; ++s) {
     const double now = static_cast<double>(s) * kSecond;
-    answers += guard.Add({s * kSecond, 0, 0.5 * now, 2 * now, std::nullopt}).has_value();
+    answers +=
+        guard.Add({s * kSecond, 0, {{"faults", 0.5 * now}}, 2 * now, std::nullopt}).has_value();
   }
   EXPECT_EQ(answers, 6);
 }
@@ -81,7 +108,7 @@ TEST(CostGuard, AfterAnAnswerItWaitsForWhatTheStepDownBrings) {
 TEST(CostGuard, ReadingsOfOneInstantSayNothing) {
   CostGuard guard(2, 2);
   for (int i = 0; i < 10; ++i)
-    EXPECT_FALSE(guard.Add({kSecond, 1e9 * i, 1e9 * i, 1e9 * i, std::nullopt}));
+    EXPECT_FALSE(guard.Add({kSecond, 1e9 * i, {{"faults", 1e9 * i}}, 1e9 * i, std::nullopt}));
 }
 
 }  // namespace
