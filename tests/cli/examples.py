@@ -80,12 +80,12 @@ SHORTER = [
     (r"^(headrace export .*--since) 5s --until 8s", r"\1 0s --until 1s"),
     (r"^(headrace compare )((?!.*--level).*(-cmd|\.toml))", r"\1--level 2 \2"),  # begins a run a second sooner
     # Of a run that ends before the first change is verified; tests/cli/tune.bats waits for more.
-    (r"^headrace tune (?!.*--(continuous|dry-run))rm1/pipeline\.toml", r"headrace tune --duration 2s before.toml"),
+    (r"^headrace tune (?!.*--(continuous|dry-run|duration))rm1/pipeline\.toml", r"headrace tune --duration 2s before.toml"),
     (r"^headrace tune rm1/pipeline\.toml --dry-run", r"headrace tune before.toml --dry-run"),
     (r"^headrace run (rm1/pipeline\.toml)(?!.*(--duration|--epochs))", r"headrace run \1 --duration 1500ms"),
     (r"^(headrace run .*--duration) 1s", r"\1 1500ms"),  # a run shorter than that has no verdict
     (r"^headrace demo", r"headrace demo --duration 2s"),
-    (r"outside\.py 8 ", "outside.py 3 "),
+    (r"outside\.py 8 ", "outside.py 6 "),
     (r"^headrace serve(?!ice)(?!.*--port)", r"headrace serve --port 0"),  # another test may have the usual one
 ]
 

@@ -217,7 +217,7 @@ PY
   command -v go > /dev/null || skip "no go"
   "$HEADRACE" export first -o p.pb.gz
   # Go builds the tool when it is first asked for, which takes a minute of CPU time: where the user's own cache keeps it.
-  GOCACHE=$(go env GOCACHE)
+  GOCACHE=$(go env GOCACHE || echo "$DIR/go")
   export GOCACHE
   run env HOME="$DIR" go tool pprof -top -sample_index=waiting p.pb.gz
   [[ "$output" != *"no such tool"* ]] || skip "this go has no tool pprof"
