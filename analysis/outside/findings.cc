@@ -65,10 +65,14 @@ OutsideLimit WithItsFunctions(const Outside& out, OutsideLimit limit, bool of_ho
   if ((at_consumer || of_home) && waits > kWaitsForInterpreter && waits > blocked / 2) {
     return OutsideLimit::kInterpreter;
   }
-  // It waits for threads that do its step for it, as run-times of TensorFlow and JAX do.
+  // It waits for threads that do its work for it, as run-times of TensorFlow and JAX do. Loading in
+  // which it hardly computes, or in a library's loader, may be a wait for threads that load.
   const std::optional<OwnTime> own = out.OwnTimes();
-  if (of_home && own && own->step > kStepElsewhere && own->loads + own->waits < kSmallStall) {
-    return OutsideLimit::kConsumer;
+  if (of_home && own) {
+    const bool computes = !out.python->has_loader && consumer.on_cpu > 0.5;
+    const double loads = computes ? own->loads : 0;
+    const double others = own->waits + own->loads - loads;
+    if (own->step + loads > kStepElsewhere && others < kSmallStall) limit = OutsideLimit::kConsumer;
   }
   return DrawOwnWork(out, limit, random);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "analysis/outside/findings.h"
@@ -17,23 +18,69 @@
 namespace headrace::analysis {
 namespace {
 
+// How often the consumer exchanged with others in each slice; or, where other processes work for
+// it until near the end, these with any of its threads: a program that loads its libraries starts
+// threads of its own, and tools. A helper that is asked now and then works for nobody.
+std::vector<double> ExchangeIn(const Outside& out, const Slices& slices, size_t consumer,
+                               const std::vector<size_t>& all) {
+  const size_t kind = out.groups[consumer].kind;
+  std::vector<double> with_threads, with_processes;
+  size_t working = 0, first = all.size(), last = 0;  // slices in which they did
+  for (const size_t s : all) {
+    double threads = 0, processes = 0;
+    for (size_t e = 0; e < slices.num_edges; ++e) {
+      const WakeEdge& edge = out.edges[e];
+      if (!edge.waker || *edge.waker == edge.wakee) continue;
+      const double count = slices.counts[s][e];
+      const size_t of = out.groups[*edge.waker].kind, to = out.groups[edge.wakee].kind;
+      if (*edge.waker == consumer || edge.wakee == consumer) threads += count;
+      if (of != to && (of == kind || to == kind)) processes += count;
+    }
+    with_threads.push_back(threads);
+    with_processes.push_back(processes);
+    if (processes <= 0) continue;
+    ++working;
+    first = std::min(first, with_processes.size() - 1);
+    last = with_processes.size();
+  }
+  // What is read every few seconds is in one of several slices.
+  const bool is_steady = 4 * last > 3 * all.size() && 3 * working > last - first;
+  return is_steady ? with_processes : with_threads;
+}
+
+// Without what comes before the first and after the last use of a device that the run is known to
+// use: nothing is trained there.
+std::vector<size_t> WithDevice(const RunView& run, const Slices& slices,
+                               const std::vector<size_t>& all) {
+  std::set<std::string> own;
+  for (const MeasurementRow& row : run.measurements) {
+    if (row.metric == "gpu_processes_count" && row.process_id) own.insert(row.subject);
+  }
+  int64_t first_ns = INT64_MAX, last_ns = 0;
+  for (const AcceleratorUseRow& row : run.accelerator_use) {
+    if (row.use_ratio < kAcceleratorUnused || !own.contains(row.device)) continue;
+    first_ns = std::min(first_ns, row.start_ns);
+    last_ns = std::max(last_ns, row.start_ns + row.duration_ns);
+  }
+  std::vector<size_t> used;
+  for (const size_t s : all) {
+    const int64_t start_ns = slices.index[s] * run.course_slice_ns;
+    if (start_ns >= first_ns && start_ns < last_ns) used.push_back(s);
+  }
+  return static_cast<double>(used.size()) < kFewestSlices ? all : used;
+}
+
 // Slices in which the consumer exchanges with others: a program that loads its libraries, or ends,
 // runs no pipeline. All slices where that is never seen.
 std::vector<size_t> Steady(const Outside& out, const Slices& slices, size_t consumer,
                            const std::vector<size_t>& all) {
-  std::vector<double> exchange;
-  for (const size_t s : all) {
-    double count = 0;
-    for (size_t e = 0; e < slices.num_edges; ++e) {
-      const WakeEdge& edge = out.edges[e];
-      if (!edge.waker || *edge.waker == edge.wakee) continue;
-      if (*edge.waker == consumer || edge.wakee == consumer) count += slices.counts[s][e];
-    }
-    exchange.push_back(count);
-  }
+  const std::vector<double> exchange = ExchangeIn(out, slices, consumer, all);
   if (static_cast<double>(exchange.size()) < kFewestSlices) return all;
-  const double enough = kSteadyExchange * Quantile(exchange, 0.75);
-  if (enough <= 0) return all;
+  // What is read every few seconds is in one of several slices.
+  std::vector<double> some = exchange;
+  std::erase(some, 0.0);
+  if (some.empty()) return all;
+  const double enough = kSteadyExchange * Quantile(some, 0.75);
   size_t first = 0, last = exchange.size();
   while (first < last && exchange[first] < enough) ++first;
   while (last > first && exchange[last - 1] < enough) --last;
@@ -46,6 +93,12 @@ std::vector<size_t> Steady(const Outside& out, const Slices& slices, size_t cons
           all.begin() + static_cast<std::ptrdiff_t>(last)};
 }
 
+bool InPythonStacks(const RunView& run, std::string_view part) {
+  return std::any_of(run.stacks.begin(), run.stacks.end(), [&](const StackRow& stack) {
+    return stack.kind == "python" && stack.folded.find(part) != std::string::npos;
+  });
+}
+
 OutsideFlavour FlavourOf(const Outside& out, const RunView& run) {
   for (const ThreadGroup& group : out.groups) {
     const std::string thread = WithoutMain(group.thread);
@@ -53,17 +106,20 @@ OutsideFlavour FlavourOf(const Outside& out, const RunView& run) {
       return OutsideFlavour::kTorch;
     }
   }
+  // JAX has threads of these names, too.
+  const bool is_jax =
+      InPythonStacks(run, "jax/_src/") && !InPythonStacks(run, "tensorflow/python/");
+  const auto is_of_tensorflow = [&](const std::string& thread) {
+    if (thread.starts_with("tf_data")) return true;
+    return !is_jax && thread.starts_with("tf_") && !thread.starts_with("tf_XLA");
+  };
   for (const ThreadGroup& group : out.groups) {
-    if (group.thread.starts_with("tf_")) return OutsideFlavour::kTensorflow;
+    if (is_of_tensorflow(group.thread)) return OutsideFlavour::kTensorflow;
   }
   for (const MeasurementRow& row : run.measurements) {  // idle threads are listed there too
-    if (row.thread.starts_with("tf_")) return OutsideFlavour::kTensorflow;
+    if (is_of_tensorflow(row.thread)) return OutsideFlavour::kTensorflow;
   }
-  for (const StackRow& stack : run.stacks) {
-    if (stack.kind == "python" && stack.folded.find("torch/utils/data/") != std::string::npos) {
-      return OutsideFlavour::kTorch;
-    }
-  }
+  if (InPythonStacks(run, "torch/utils/data/")) return OutsideFlavour::kTorch;
   for (const ProcessRow& process : run.processes) {
     if (process.command.find("torch") != std::string::npos) return OutsideFlavour::kTorch;
   }
@@ -496,7 +552,9 @@ Outside LookFromOutside(const RunView& run) {
   {
     Outside first = out;  // who the consumer is, to see when it began to take batches
     OutsideJudge look(run, &first);
-    if (look.FindUnits(Sum(out, slices, all))) all = Steady(out, slices, look.consumer(), all);
+    if (look.FindUnits(Sum(out, slices, all))) {
+      all = WithDevice(run, slices, Steady(out, slices, look.consumer(), all));
+    }
   }
   out.steady_slices = all.size();
   const Totals whole = Sum(out, slices, all);

@@ -259,21 +259,20 @@ NameSays WhatNameSays(std::string_view function) {
   return loads ? NameSays::kLoads : steps ? NameSays::kSteps : NameSays::kNothing;
 }
 
-bool Writes(const std::vector<PythonFrame>& frames, size_t first) {
+bool Saves(const PythonFrame& frame) {
   constexpr std::string_view kWords[] = {"save",     "savez",     "write",      "writes", "writer",
                                          "dump",     "dumps",     "log",        "logs",   "logger",
                                          "writerow", "writerows", "checkpoint", "upload", "post",
                                          "put",      "export",    "report"};
-  return std::any_of(
-      frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end(),
-      [&](const PythonFrame& frame) {
-        const size_t dot = frame.function.rfind('.');
-        const auto words =
-            WordsOf(frame.function.substr(dot == std::string_view::npos ? 0 : dot + 1));
-        return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-          return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
-        });
-      });
+  const size_t dot = frame.function.rfind('.');
+  const auto words = WordsOf(frame.function.substr(dot == std::string_view::npos ? 0 : dot + 1));
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
+  });
+}
+
+bool Writes(const std::vector<PythonFrame>& frames, size_t first) {
+  return std::any_of(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end(), Saves);
 }
 
 bool Waits(const std::vector<PythonFrame>& frames) {

@@ -27,7 +27,8 @@ std::vector<PythonFrame> FramesOf(std::string_view folded);
 // The innermost of the program's own functions, of the frames from `first` on; nullptr: none is.
 const PythonFrame* InnermostOwn(const std::vector<PythonFrame>& frames, size_t first);
 
-// Functions of libraries that hand out batches. None of them calls a training step.
+// Functions of libraries, and of the import hook, that hand out batches. None of them calls a
+// training step.
 bool IsLoader(const PythonFrame& frame);
 
 // Functions of the standard library that hand over what another thread or process made.
@@ -47,6 +48,9 @@ NameSays WhatNameSays(std::string_view function);
 
 // Whether the frames write what is kept, or report: "save_checkpoint", "log_metrics", "writerow".
 bool Writes(const std::vector<PythonFrame>& frames, size_t first);
+
+// Whether the name of a function says that it writes, or reports: "savez_compressed".
+bool Saves(const PythonFrame& frame);
 
 // Whether the innermost of the frames waits, whoever called it.
 bool Waits(const std::vector<PythonFrame>& frames);

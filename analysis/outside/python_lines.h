@@ -20,8 +20,8 @@ class PythonLines {
  public:
   // nullptr: in no function of the program.
   void Add(const PythonFrame* frame, double seconds);
-  // The line that holds a good part of all, else the function that holds most of it; nothing where
-  // they are few, or spread.
+  // Of the function that holds most, the line that holds a good part of all, else the function;
+  // nothing where they are few, or spread.
   std::optional<PythonPlace> Busiest() const;
 
  private:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 #include <string_view>
 #include <vector>
 
@@ -44,14 +43,6 @@ size_t FirstIn(const std::vector<PythonFrame>& frames, const OperatorRow& op) {
   return calls ? static_cast<size_t>(first - frames.begin()) : 0;
 }
 
-// Whether the process was started for others' work, whatever its parent was doing when it forked.
-bool IsChild(const std::vector<PythonFrame>& frames) {
-  return std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
-    return frame.function == "BaseProcess._bootstrap" || frame.function == "spawn_main" ||
-           frame.file.ends_with("default_worker.py");
-  });
-}
-
 }  // namespace
 
 std::optional<PythonPlace> PlaceOf(const RunView& run, const OperatorRow& op) {
@@ -67,14 +58,11 @@ std::optional<PythonPlace> PlaceOf(const RunView& run, const OperatorRow& op) {
 }
 
 std::optional<PythonPlace> PlaceOfStep(const RunView& run) {
-  std::set<int64_t> trainers, children;
-  for (const StackRow& stack : run.stacks) {
-    if (stack.kind != "python" || stack.thread != "MainThread" || !stack.process_id) continue;
-    (IsChild(FramesOf(stack.folded)) ? children : trainers).insert(*stack.process_id);
+  std::vector<int64_t> ids;  // of those that took batches
+  for (const MeasurementRow& row : run.measurements) {
+    const bool took = row.metric == "rank_steps_count" && row.value.value_or(0) > 0;
+    if (took && row.process_id) ids.push_back(*row.process_id);
   }
-  std::vector<int64_t> ids;
-  std::set_difference(trainers.begin(), trainers.end(), children.begin(), children.end(),
-                      std::back_inserter(ids));
   const std::optional<PythonTime> time = LookAtPython(run, ids, false);
   return time ? time->step_place : std::nullopt;
 }

@@ -234,7 +234,13 @@ Reading Read(const std::vector<PythonFrame>& frames, size_t depth) {
   if (first != frames.end() && !asked) {
     reading.kind = Reading::Kind::kSteps;
   } else if (Writes(frames, depth + 1)) {
-    reading.kind = Reading::Kind::kUnknown;  // what is kept or told is no part of loading
+    // What is kept or told is no part of loading, unless what loads keeps or asks something by it.
+    const bool may_load =
+        asked || std::any_of(loop + 1, frames.end(), [](const PythonFrame& frame) {
+          return frame.is_own ? WhatNameSays(frame.function) == NameSays::kLoads
+                              : IsDataLibrary(frame) && !Saves(frame);
+        });
+    reading.kind = may_load ? Reading::Kind::kUnknown : Reading::Kind::kSteps;
   } else if (Waits(frames)) {
     reading.kind = Reading::Kind::kWaits;
   } else if (asked) {

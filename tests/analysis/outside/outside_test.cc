@@ -451,6 +451,43 @@ TEST(Outside, LeavesOutTheStartOfTheProgram) {
   EXPECT_LE(seen.steady_slices, 20u);
 }
 
+// Libraries start threads of their own while they are loaded, which exchange more than workers do.
+TEST(Outside, ThreadsThatLibrariesStartAreNotThePipeline) {
+  OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
+  const int64_t shift = 20;
+  for (CourseRow& row : run.view.course) row.slice += shift;
+  for (int64_t s = 0; s < shift; ++s) {
+    run.view.course.push_back({s, "on_cpu_ns", 100, "python (main)", "", "", 500e6});
+    run.view.course.push_back({s, "wakeups_count", 100, "python (main)", "100/init", "lock", 2000});
+  }
+  run.view.run.duration_ns *= 2;
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_NEAR(seen.stall_ratio, 0.84, 0.04);
+}
+
+// JAX has threads of names that TensorFlow's have.
+TEST(Outside, JaxIsNotTensorflow) {
+  const auto flavour = [](const std::string& thread, const std::string& stack) {
+    OutsideRun run(10, 1.2);
+    run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.7);
+    run.OnCpu(100, thread, 0.2);
+    StackRow row;
+    row.kind = "python";
+    row.process_id = 100;
+    row.thread = "MainThread";
+    row.folded = "MainThread;main (train.py:9, loop 8);" + stack;
+    row.samples_count = 90;
+    row.time_ns = 9'000'000'000;
+    run.view.stacks.push_back(row);
+    return LookFromOutside(run.view).flavour;
+  };
+  EXPECT_EQ(flavour("tf_Compute", "f (tensorflow/python/eager/def_function.py:3)"),
+            OutsideFlavour::kTensorflow);
+  EXPECT_EQ(flavour("tf_Compute", "f (jax/_src/api.py:3)"), OutsideFlavour::kPlain);
+  EXPECT_EQ(flavour("tf_XLAEigen", "f (flax/core.py:3)"), OutsideFlavour::kPlain);
+}
+
 TEST(Outside, WithholdsWhatItCannotKnow) {
   EXPECT_THAT(LookFromOutside(RunView{}).withheld, HasSubstr("no thread was seen"));
   OutsideRun run(1);

@@ -97,6 +97,12 @@ TEST(PythonPlaces, TheStepIsTheTrainers) {
       .InWorker(
           "_MapItems.__getitem__ (headrace/_loader.py:91);Rows.__getitem__ (train.py:40, no loop)",
           9);
+  EXPECT_FALSE(PlaceOfStep(sampled.run)) << "nobody took batches";
+  MeasurementRow row;
+  row.metric = "rank_steps_count";
+  row.process_id = 0;
+  row.value = 100;
+  sampled.run.measurements.push_back(row);
   const auto place = PlaceOfStep(sampled.run);
   ASSERT_TRUE(place);
   EXPECT_EQ(place->name, "main (train.py:60)");
