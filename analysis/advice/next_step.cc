@@ -309,6 +309,10 @@ NextStep NextStepOf(const RunView& run, const Statements& statements) {
   const Bottleneck& bottleneck = *statements.bottleneck;
   const Finding& first = bottleneck.findings[0];
   const std::optional<NextStep> advised = OfRule(run, statements, first.limit);
+  // A device that is busy all the time has no more to give, whatever else is changed.
+  if (first.limit.Is(kAcceleratorLimit) && bottleneck.verdict == Verdict::kConsumer) {
+    return {NextKind::kWork, first.limit.kind->WithoutSetting(model, first.limit, ""), ""};
+  }
   // Of several ranks, less than one worker for each is no change.
   if (statements.allocation && !ChangeWords(run, *statements.allocation).empty()) {
     const NextStep planned = OfPlan(run, *statements.model, *statements.allocation);
@@ -319,7 +323,10 @@ NextStep NextStepOf(const RunView& run, const Statements& statements) {
     // Where neither is sure, what is about the limit itself comes first.
     const bool first_try =
         advised && advised->kind == NextKind::kCompare && planned.kind == NextKind::kCompare;
-    return better || first_try ? *advised : planned;
+    // A trainer that hardly waits for batches hardly gains by a change of what makes them.
+    const bool idle_guess = model.stall_ratio() < kSmallStall && planned.kind == NextKind::kCompare;
+    if (better || first_try) return *advised;
+    if (!idle_guess) return planned;
   }
   const std::string culprit = first.culprit ? model.operators()[*first.culprit].name : "";
   if (first.limit.Is(kConsumerLimit) && model.stall_ratio() >= kSmallStall) {

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "analysis/model/limits/bounds.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/sensitivity.h"
+#include "analysis/run/accelerator_use.h"
 #include "analysis/run/beside_others.h"
+#include "analysis/run/phases.h"
 #include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/infinite.h"
@@ -54,6 +57,14 @@ std::optional<Limit> Witness(const PipelineModel& model) {
 // waits for says nothing.
 bool DevicesAreBusy(const PipelineModel& model, const Limit& limit) {
   return limit.Is(kAcceleratorLimit) && model.demands().rate >= kAcceleratorBusy * limit.bound;
+}
+
+// Whether the run is known to have its devices for itself.
+bool UsesDeviceAlone(const PipelineModel& model) {
+  const auto seen = AcceleratorsOf(model.run(), FindPhases(model.run()));
+  return seen && !seen->mean.shared &&
+         std::none_of(seen->devices.begin(), seen->devices.end(),
+                      [](const DeviceUse& use) { return use.pids.empty(); });
 }
 
 // Whether the waits' opinion is consistent with the row found: a shared row shows as the stage that
@@ -115,6 +126,63 @@ void TryReliefs(const PipelineModel& model, const Predictor& predictor,
   findings->insert(findings->begin(), std::move(winner));
 }
 
+// Moves the first finding of that kind to the front, whose probability it takes too: what was there
+// is within it.
+void PutFirst(std::string_view kind, std::vector<Finding>* findings) {
+  const auto found = std::find_if(findings->begin(), findings->end(),
+                                  [&](const Finding& each) { return each.limit.Is(kind); });
+  if (found == findings->end() || found == findings->begin()) return;
+  found->probability = std::min(1.0, found->probability + findings->front().probability);
+  findings->front().probability = 0;
+  findings->front().within_first = true;
+  std::rotate(findings->begin(), found, found + 1);
+}
+
+// The trainer's thread waits for a device that is always busy, and that counts as its step, or as
+// loading where steps are started ahead of it.
+void PutBusyDeviceFirst(const PipelineModel& model, std::vector<Finding>* findings) {
+  const auto device = std::find_if(findings->begin(), findings->end(), [&](const Finding& each) {
+    return DevicesAreBusy(model, each.limit);
+  });
+  if (device == findings->end() || !UsesDeviceAlone(model)) return;
+  const double bound = device->limit.bound;
+  // Where it hardly ever idles, nothing else can bring more than that.
+  const bool always = model.demands().rate >= (1 - kSmallStall) * bound;
+  if (!always && !findings->front().limit.Is(kConsumerLimit)) return;
+  PutFirst(kAcceleratorLimit, findings);
+  for (size_t i = 1; i < findings->size(); ++i) {
+    if ((*findings)[i].limit.bound < kAsLowABound * bound) (*findings)[i].within_first = true;
+  }
+}
+
+// Cores that hardly anybody uses but the trainers' steps are a part of these. Loading in the
+// trainer's thread is not: beside a step it needs cores of its own.
+void PutStepBeforeItsCores(const PipelineModel& model, std::vector<Finding>* findings) {
+  const Demands& demands = model.demands();
+  double makers_s = 0;
+  for (size_t s = 0; s < model.stages().size(); ++s) {
+    if (!model.stages()[s].on_consumer) makers_s += demands.stage_cpu_s[s];
+  }
+  const double loads_s = model.OnConsumers(model.current(), demands);
+  if (makers_s >= kSmallStall * demands.cpu_s || 2 * loads_s > demands.consumer_s) return;
+  const auto is_trainer = [](const Limit& limit) {
+    return limit.Is(kConsumerLimit) || limit.Is(kThreadLimit);
+  };
+  const double least = kAsLowABound * findings->front().limit.bound;
+  const auto trainer = std::find_if(findings->begin(), findings->end(), [&](const Finding& each) {
+    return is_trainer(each.limit) && each.limit.bound < least;
+  });
+  if (trainer == findings->end()) return;
+  if (findings->front().limit.Is(kCoresLimit)) PutFirst(trainer->limit.kind_name(), findings);
+  if (!is_trainer(findings->front().limit)) return;
+  const auto cores = std::find_if(findings->begin(), findings->end(),
+                                  [](const Finding& each) { return each.limit.Is(kCoresLimit); });
+  if (cores == findings->end()) return;
+  findings->front().probability += std::exchange(cores->probability, 0);
+  cores->within_first = true;
+  std::rotate(cores, cores + 1, findings->end());
+}
+
 // Interval of the stall ratio by resampling windows. Each draw is a ratio of sums, as the stall
 // ratio itself is, so that windows without a step, or with one long step, get the same weight as
 // there.
@@ -140,7 +208,7 @@ void MarkWithin(const PipelineModel& model, double least, std::vector<Finding>* 
   const Limit& first = findings->front().limit;
   for (size_t i = 1; i < findings->size(); ++i) {
     Finding& finding = (*findings)[i];
-    finding.within_first = IsWithin(model, first, finding.limit, least);
+    finding.within_first = finding.within_first || IsWithin(model, first, finding.limit, least);
   }
 }
 
@@ -297,12 +365,11 @@ Bottleneck FindBottleneck(const Predictor& predictor) {
                      if (a.probability != b.probability) return a.probability > b.probability;
                      return a.limit.bound < b.limit.bound;
                    });
-  if (model.steady_windows().size() < 3) {
-    double& probability = bottleneck.findings[0].probability;
-    probability = std::min(probability, kMostOfFewWindows);
-  }
   TryReliefs(model, predictor, &bottleneck.findings);
+  PutBusyDeviceFirst(model, &bottleneck.findings);
+  PutStepBeforeItsCores(model, &bottleneck.findings);
   double& sure = bottleneck.findings[0].probability;
+  if (model.steady_windows().size() < 3) sure = std::min(sure, kMostOfFewWindows);
   sure = std::min(sure, MostSure(model));
   MarkWithin(model, least, &bottleneck.findings);
   bottleneck.unexplained_ratio = least / model.demands().rate;

@@ -1,6 +1,7 @@
 // PipelineModel: the consumer, and what of the pipeline runs on its thread.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "analysis/model/pipeline_model.h"
 #include "analysis/run/counter_sums.h"
@@ -69,6 +70,13 @@ bool PipelineModel::loads_on_consumer() const {
 bool PipelineModel::IsReceiving(size_t op, const char* kind) const {
   const size_t stage = operators_[op].stage;
   return operators_[op].kind == kind && stage != kNoStage && stages_[stage].stays_on_consumer;
+}
+
+bool PipelineModel::measures_order() const {
+  for (size_t i = 0; i < operators_.size(); ++i) {
+    if (IsReceiving(i, kOrderKind)) return true;
+  }
+  return false;
 }
 
 double PipelineModel::OnConsumers(const Settings& settings, const Demands& demands) const {
@@ -206,25 +214,26 @@ void PipelineModel::EstimateLoad(const WindowRow& sum, Demands* demands) const {
 }
 
 // Workers that are always busy lose nothing by the order, in whatever order their batches come.
+// What one thread does, as the one that pins memory, comes in order.
 void PipelineModel::EstimateOrder(const WindowRow& sum, Demands* demands) const {
   double wait_s = 0;
   for (size_t i = 0; i < operators_.size(); ++i) {
     if (IsReceiving(i, kOrderKind)) wait_s += Seconds(sum.operators[i].wait_in_ns);
   }
   if (wait_s <= 0) return;
-  double idle = 1;
+  std::optional<double> idle;
   for (const StageModel& stage : stages_) {
     double all_s = 0, out_s = 0;
-    if (stage.on_consumer) continue;
+    if (stage.on_consumer || stage.parallelism <= consumers_) continue;  // one for each trainer
     for (const size_t i : stage.operators) {
       const OperatorCounters& op = sum.operators[i];
       all_s += Seconds(op.busy_ns) + Seconds(op.wait_in_ns) + Seconds(op.wait_out_ns);
       out_s += Seconds(op.wait_out_ns);
     }
-    if (all_s > 0) idle = std::min(idle, out_s / all_s);
+    if (all_s > 0) idle = std::min(idle.value_or(1), out_s / all_s);
   }
   demands->order_wait_most_s = wait_s / (std::max(1.0, Steps(sum.steps)) * consumers_);
-  demands->order_wait_s = idle * demands->order_wait_most_s;
+  demands->order_wait_s = idle.value_or(0) * demands->order_wait_most_s;
 }
 
 }  // namespace headrace::analysis

@@ -72,8 +72,8 @@ std::optional<SlowRank> SlowestRank(const std::vector<Rank>& ranks) {
 std::string Words(const SlowRank& slow) {
   const std::string others = FormatPercent(slow.others_wait_ratio);
   return fmt::format(
-      "pid {} ({}), one of {} ranks, waits {} of each step, the {}", slow.rank.pid,
-      Printable(slow.rank.process), slow.ranks, FormatPercent(slow.rank.wait_ratio()),
+      "the slowest of {} ranks, pid {} ({}): it waits {} of each step, the {}", slow.ranks,
+      slow.rank.pid, Printable(slow.rank.process), FormatPercent(slow.rank.wait_ratio()),
       slow.ranks == 2 ? "other " + others : fmt::format("others {} at most", others));
 }
 

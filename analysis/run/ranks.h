@@ -39,7 +39,8 @@ struct SlowRank {
 // together (a trainer and its evaluation, say), or there are not two with enough batches to tell.
 std::optional<SlowRank> SlowestRank(const std::vector<Rank>& ranks);
 
-// "pid 4321 (python), one of 4 ranks, waits 62.0 % of each step, the others 8.1 % at most".
+// "the slowest of 4 ranks, pid 4321 (python): it waits 62.0 % of each step, the others 8.1 % at
+// most".
 std::string Words(const SlowRank& slow);
 
 }  // namespace headrace::analysis

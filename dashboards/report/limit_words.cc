@@ -30,7 +30,7 @@ std::string BatchRate(double per_second) { return FormatRate(per_second, "batche
 // What an operator waits in for most of its busy time, by the kernel's split, and for how much.
 struct MainWait {
   const char* cause;
-  const char* does;     // "getitem ..."
+  const char* does;     // "getitem ..."; empty: the cause is not known
   const char* waiting;  // "operator getitem, ..."
   double share = 0;
 };
@@ -65,22 +65,35 @@ std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorR
     }
     return wait;
   }
-  return std::nullopt;
+  // What it surely is blocked beside locks that it accounts for itself, and in no cause that the
+  // kernel told.
+  const auto blocked_ns =
+      static_cast<double>(op.blocked_ns.value_or(op.blocked_low_ns.value_or(0)) - op.lock_wait_ns);
+  const auto told_ns = SumOf(run, "off_cpu_ns", [&](const analysis::MeasurementRow& row) {
+    return row.operator_name == op.name && (row.stage.empty() || row.stage == op.stage);
+  });
+  const double share = (blocked_ns - told_ns.value_or(0)) / static_cast<double>(op.busy_ns);
+  if (share < kMost) return std::nullopt;
+  return MainWait{"unseen", "", "", share};
 }
 
 // " getitem waits for storage 63 % of its busy time."
 std::string WaitSentence(const RunView& run, const analysis::OperatorRow& op) {
   const std::optional<MainWait> wait = MainWaitOf(run, op);
   if (!wait) return "";
+  if (*wait->does == 0) {
+    return fmt::format(" {} waits {} of its busy time; the cause was not recorded.", op.name,
+                       FormatPercent(wait->share));
+  }
   return fmt::format(" {} {} {} of its busy time.", op.name, wait->does,
                      FormatPercent(wait->share));
 }
 
-// " getitem is in with_backoff (flaky_store.py:28) 82 % of the time."
+// " getitem is in with_backoff (flaky_store.py:28) 82 % of its time."
 std::string PlaceSentence(std::string_view what,
                           const std::optional<analysis::PythonPlace>& place) {
   if (!place) return "";
-  return fmt::format(" {} is in {} {:.0f} % of the time.", what, place->name, 100 * place->ratio);
+  return fmt::format(" {} is in {} {:.0f} % of its time.", what, place->name, 100 * place->ratio);
 }
 
 // What the operator that is to blame waits for, and where in the program it is.
@@ -88,7 +101,8 @@ std::string CulpritSentences(const RunView& run, const Finding& first) {
   if (first.limit.Is(analysis::kConsumerLimit)) {
     return PlaceSentence("The step", analysis::PlaceOfStep(run));
   }
-  if (!first.culprit) return "";
+  // Of cores the samples, in which waits are as well, say nothing.
+  if (!first.culprit || first.limit.Is(analysis::kCoresLimit)) return "";
   const analysis::OperatorRow& op = run.operators[*first.culprit];
   return (first.limit.Is(analysis::kStageLimit) ? WaitSentence(run, op) : "") +
          PlaceSentence(op.name, analysis::PlaceOf(run, op));
@@ -208,7 +222,7 @@ std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) 
   std::string name = LimitName(model, first.limit, first.culprit);
   if (first.culprit && first.limit.Is(analysis::kStageLimit)) {
     const auto wait = MainWaitOf(model.run(), model.run().operators[*first.culprit]);
-    if (wait) name += fmt::format(", {}", wait->waiting);
+    if (wait && *wait->waiting != 0) name += fmt::format(", {}", wait->waiting);
   }
   if (bottleneck.alone) name += ", which other programs use";
   name += fmt::format(" (probability {})", ProbabilityText(first.probability));

@@ -153,6 +153,13 @@ TEST(AcceleratorPage, RunsWithAccountsAreToldTheSame) {
   EXPECT_LE(statements.bottleneck->findings[0].probability, analysis::kDeviceDisagrees);
   EXPECT_EQ(LineOf(ReportOf(busy), "fix"), "");
   EXPECT_THAT(LineOf(ReportOf(busy), "check"), HasSubstr("torch.cuda.synchronize()"));
+  // Where the run is known to have it for itself, nothing but the device can bring more.
+  AddUser(&busy, "gpu0", 100);
+  EXPECT_THAT(LineOf(ReportOf(busy), "limit"), StartsWith("the GPU"));
+  EXPECT_THAT(LineOf(ReportOf(busy), "fix"),
+              StartsWith("Nothing in the pipeline: the GPU is busy"));
+  AddUser(&busy, "gpu0", 0, "others");
+  EXPECT_THAT(LineOf(ReportOf(busy), "limit"), Not(StartsWith("the GPU")));
   RunView trainer = Accounted(0.02);
   AddDevice(&trainer, "gpu0", 0.97);
   EXPECT_TRUE(ReportOf(trainer).decided)

@@ -160,7 +160,7 @@ class Profile(ProgramTest):
         self.assertGreater(slow["wait_ratio"], 2 * ranks[1]["wait_ratio"])
         limit = next(line["text"] for line in report["page"]["lines"] if line["label"] == "limit")
         self.assertIn(f"pid {slow['pid']} (", limit)
-        self.assertIn("one of 3 ranks", limit)
+        self.assertIn("the slowest of 3 ranks", limit)
 
     def test_ranks_that_are_alike(self):
         report, _ = self.profile(RANKS, "alike")

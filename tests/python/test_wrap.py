@@ -110,12 +110,12 @@ batches = iter(headrace.wrap([[1]] * 30))
 for i, x in enumerate(batches):
     time.sleep(0.001)
     if i == 20: break
-time.sleep(0.5)
+time.sleep(2)
 del batches
 show()
 """)
         self.assertEqual((answer["steps"], answer["rows"]), (20, 20))
-        self.assertLess(answer["compute_s"], 0.4)
+        self.assertLess(answer["compute_s"], 1.5)
 
     def test_operators_in_a_request_are_no_part_of_the_trainer(self):
         answer = self.measured("""

@@ -10,7 +10,6 @@ A run may probe: it gives its fetching stage more threads for a moment, so that 
 A third serves so many requests a second, whatever their size, and is read in many small ones: the first page then has fewer and longer
 reads tried, and not threads, and what they bring is within what was said.
 """
-import concurrent.futures
 import functools
 import http.server
 import json
@@ -129,9 +128,9 @@ def main():
             print(f"{name}: not tried: others took the cores, so that before and after the probe differ")
         return bool(rows)
 
-    def probed_late():
-        """A run that gives its fetching stage more threads for a moment."""
-        late = Server(folder / "t", LATE_S, 0)
+    def probed():
+        """One run each, which gives its fetching stage more threads for a moment."""
+        late, full = Server(folder / "t", LATE_S, 0), Server(folder / "t", 0.002, 2 * BYTES_PER_S)
         rate_with("probed-late", late, seconds="8s", options=())
         if not was_probed("late"):
             return
@@ -141,15 +140,12 @@ def main():
         once = rate_with("probed-late", late)  # without the moment in which it had two threads
         measured = rate_with("probed-late", late, "fetch.parallelism=2") / once - 1
         check(holds(gain, measured), f"late: they gain {measured:+.2f}")
-        late.shutdown()
-
-    def probed_full():
-        full = Server(folder / "t", 0.002, 2 * BYTES_PER_S)
         rate_with("probed-full", full, seconds="12s", options=())
         if not was_probed("full"):
             return
         report = " ".join(of(["report", "latest", "--db", "probed-full.db"]).split())
         check("limit the store of fetch" in report and "as 2 threads for" in report, "full: one run names the store as the limit")
+        late.shutdown()
         full.shutdown()
 
     def fewer_requests():
@@ -167,7 +163,7 @@ def main():
         check('coalesce_gap = "' in page, "rated: seen with eight threads, longer reads are tried, too")
         server.shutdown()
 
-    def one_or_eight(name, late_s, bytes_per_s):
+    for name, late_s, bytes_per_s in (("late", LATE_S, 0), ("full", 0.002, BYTES_PER_S)):
         server = Server(folder / "t", late_s, bytes_per_s)
 
         def record(threads):
@@ -187,12 +183,7 @@ def main():
         named = "limit the store of fetch" in report
         check(named == (name == "full"), f"{name}: the store is {'' if named else 'not '}named as the limit afterwards")
         server.shutdown()
-    # Both wait for their stores, so that they do not disturb each other. What a probe finds in a moment would be disturbed.
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        for done in [pool.submit(one_or_eight, "late", LATE_S, 0), pool.submit(one_or_eight, "full", 0.002, BYTES_PER_S)]:
-            done.result()
-    probed_late()
-    probed_full()
+    probed()
     fewer_requests()
     if faults:
         print(f"kept: {folder}")

@@ -20,7 +20,7 @@ constexpr int kEndless = 1 << 20;
 int Longer(int length) { return length > kEndless ? length : length * kTimesLonger; }
 
 class Order final : public LimitKind {
-  static bool Measured(const PipelineModel& model) { return model.demands().order_wait_s > 0; }
+  static bool Measured(const PipelineModel& model) { return model.measures_order(); }
 
   // What the present threads lose was measured where it could be, and is not simulated; what others
   // would lose is, beside the present ones.

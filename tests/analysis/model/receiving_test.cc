@@ -208,6 +208,36 @@ TEST(Receiving, TheOrderIsALimitWhereWorkersAreIdle) {
   EXPECT_GT(next.gain, 1) << "of 12 ms, 10 are waited";
 }
 
+// A thread that pins memory passes on in order what it gets, and never has to wait for that.
+TEST(Receiving, TheOrderIsALimitBeforeAThreadThatPinsMemory) {
+  Received costs;
+  costs.workers = 4;
+  costs.order_s = 0.01;
+  RunView run = RecordReceived(costs, 10, 1);
+  const double alone = PipelineModel(run).demands().order_wait_s;
+  ASSERT_GT(alone, 0);
+  StageRow stage = run.stages[0];
+  stage.name = "pin_memory";
+  stage.stage_index = static_cast<int64_t>(run.stages.size());
+  stage.last_parallelism_count = stage.max_parallelism_count = 1;
+  run.stages.push_back(stage);
+  OperatorRow pin = run.operators[0];
+  pin.name = pin.stage = "pin_memory";
+  pin.kind = "transfer";
+  pin.busy_ns = 100'000'000;
+  pin.wait_in_ns = 9'900'000'000;
+  pin.wait_out_ns = 0;
+  run.operators.push_back(pin);
+  for (WindowRow& window : run.windows) {
+    window.stages.push_back(window.stages[0]);
+    OperatorCounters counters;
+    counters.busy_ns = window.duration_ns / 100;
+    counters.wait_in_ns = window.duration_ns - counters.busy_ns;
+    window.operators.push_back(counters);
+  }
+  EXPECT_DOUBLE_EQ(PipelineModel(run).demands().order_wait_s, alone);
+}
+
 // The slow batches are always of one worker: out of turn nobody waits for it either.
 TEST(Receiving, WithoutOrderTheSlowestWorkerHoldsUpNobody) {
   Received costs;
@@ -234,6 +264,9 @@ TEST(Receiving, TheOrderIsNoneWhereWorkersAreBusy) {
   const PipelineModel model(run);
   EXPECT_LT(model.demands().order_wait_s, 0.2 * model.demands().order_wait_most_s);
   EXPECT_NE(FindBottleneck(model).findings[0].limit.kind_name(), kOrderLimit);
+  costs.workers = 1;
+  EXPECT_EQ(PipelineModel(RecordReceived(costs, 10, 1)).demands().order_wait_s, 0)
+      << "one worker has no order to keep";
 }
 
 // Workers of which each waits for a lock such a share of its time; one like it gives it up, or not.

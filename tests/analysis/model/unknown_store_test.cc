@@ -51,7 +51,7 @@ Interval GainOfThreads(const RunView& run, int threads) {
 }
 
 TEST(UnknownStore, OnlyWaitsForAStoreMakeAGainUnsure) {
-  for (const char* cause : {"network", "storage", "poll", "lock"}) {
+  for (const char* cause : {"network", "storage", "poll", "lock", "pipe", "sleep"}) {
     SCOPED_TRACE(cause);
     const RunView run = Recorded(Waiting(1), cause);
     EXPECT_EQ(StagesOnUnknownStores(PipelineModel(run)), std::vector<size_t>{0});
@@ -60,7 +60,7 @@ TEST(UnknownStore, OnlyWaitsForAStoreMakeAGainUnsure) {
     EXPECT_GT(gain.low, -0.3);
     EXPECT_GT(gain.high, 2.5);
   }
-  for (const char* cause : {"sleep", ""}) {
+  for (const char* cause : {"child", ""}) {
     SCOPED_TRACE(cause);
     const RunView run = Recorded(Waiting(1), cause);
     EXPECT_TRUE(StagesOnUnknownStores(PipelineModel(run)).empty());

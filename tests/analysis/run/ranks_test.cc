@@ -45,11 +45,13 @@ TEST(Ranks, TheSlowestIsNamedWhereItIsClear) {
       {"one of four waits, all step together",
        {{500, 0.5, 9.5}, {500, 0.6, 9.4}, {499, 6, 4}, {500, 0.8, 9.2}},
        102,
-       "pid 102 (python), one of 4 ranks, waits 60.0 % of each step, the others 8.0 % at most"},
+       "the slowest of 4 ranks, pid 102 (python): it waits 60.0 % of each step, the others 8.0 % "
+       "at "
+       "most"},
       {"one of two",
        {{500, 5, 5}, {501, 1, 9}},
        100,
-       "pid 100 (python), one of 2 ranks, waits 50.0 % of each step, the other 10.0 %"},
+       "the slowest of 2 ranks, pid 100 (python): it waits 50.0 % of each step, the other 10.0 %"},
       {"all wait alike", {{500, 5, 5}, {500, 5.2, 4.8}, {500, 4.9, 5.1}}, 0, ""},
       {"two of three wait: the third is no help",
        {{500, 5, 5}, {500, 5.1, 4.9}, {500, 0, 10}},
