@@ -584,6 +584,11 @@ Outside LookFromOutside(const RunView& run) {
   const auto [limit, culprit] = judge.Decide(whole);
   out.culprit = out.findings[0].limit == limit ? culprit : 0;
   FindBusyThread(lost.share, &out);
+  const ProcessKind& of_culprit = out.kinds[out.units[out.culprit].kind];
+  if (out.flavour == OutsideFlavour::kTorch && of_culprit.name.starts_with("pt_data_worker")) {
+    out.workers = LookAtWorkers(run, of_culprit.process_ids);
+    if (out.workers && !WorkersFollow(out)) out.workers->start_ratio = 0;  // once, and no more
+  }
   out.decided = out.findings[0].limit != OutsideLimit::kNone &&
                 out.findings[0].limit != OutsideLimit::kAlone &&
                 out.findings[0].probability >= kSureOfRow;

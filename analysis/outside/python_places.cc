@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analysis/outside/python_time.h"
+#include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 namespace {
@@ -55,6 +56,34 @@ std::optional<PythonPlace> PlaceOf(const RunView& run, const OperatorRow& op) {
     }
   }
   return lines.Busiest();
+}
+
+std::optional<WorkerTime> LookAtWorkers(const RunView& run,
+                                        const std::vector<int64_t>& process_ids) {
+  PythonLines lines;
+  double fetching_s = 0, starting_s = 0;
+  for (const StackRow& stack : run.stacks) {
+    if (stack.kind != "python" || stack.thread != "MainThread" || !stack.process_id) continue;
+    if (std::find(process_ids.begin(), process_ids.end(), *stack.process_id) == process_ids.end()) {
+      continue;
+    }
+    const std::vector<PythonFrame> frames = FramesOf(stack.folded);
+    // What the parent was doing when it forked comes first.
+    const auto loop = std::find_if(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+      return frame.function == "_worker_loop";
+    });
+    if (loop == frames.end()) continue;
+    const bool fetches = std::any_of(loop, frames.end(), [](const PythonFrame& frame) {
+      return frame.file.ends_with("torch/utils/data/_utils/fetch.py");
+    });
+    if (!fetches && Waits(frames)) continue;
+    const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
+    (fetches ? fetching_s : starting_s) += seconds;
+    lines.Add(InnermostOwn(frames, static_cast<size_t>(loop - frames.begin())), seconds);
+  }
+  const double all_s = fetching_s + starting_s;
+  if (all_s < kPlaceLeastSeconds) return std::nullopt;
+  return WorkerTime{starting_s / all_s, lines.Busiest()};
 }
 
 std::optional<PythonPlace> PlaceOfStep(const RunView& run) {

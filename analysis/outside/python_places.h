@@ -2,7 +2,9 @@
 // its time, by sampled Python stacks (docs/stacks.md): the name of an operator says what kind of
 // work limits, its line which.
 #pragma once
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "analysis/outside/python_lines.h"
 #include "analysis/run/run_view.h"
@@ -11,6 +13,17 @@ namespace headrace::analysis {
 
 // Of an operator that the hook accounts: the innermost function of the program that was seen in it.
 std::optional<PythonPlace> PlaceOf(const RunView& run, const OperatorRow& op);
+
+// What workers of PyTorch's DataLoader do, beside waiting for an index.
+struct WorkerTime {
+  // Of it, before they fetch: their part of a fork or an import, and worker_init_fn.
+  double start_ratio = 0;
+  std::optional<PythonPlace> place;  // of the program
+};
+
+// Of these processes; nothing where they were hardly sampled.
+std::optional<WorkerTime> LookAtWorkers(const RunView& run,
+                                        const std::vector<int64_t>& process_ids);
 
 // Of the step of the trainers: what the loop that trains calls, or does itself.
 std::optional<PythonPlace> PlaceOfStep(const RunView& run);

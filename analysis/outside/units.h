@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/outside/python_places.h"
 #include "analysis/outside/python_time.h"
 #include "analysis/outside/threads.h"
 #include "analysis/run/accelerator_use.h"
@@ -110,6 +111,7 @@ struct Outside : SeenThreads {
   std::optional<Accelerators> accelerators;
   std::optional<PythonTime> python;             // of the consumer's main thread
   std::optional<PythonThreads> python_threads;  // of its other ones
+  std::optional<WorkerTime> workers;            // of those of PyTorch that limit, by their stacks
   // Share of the consumer's time in which its main thread waited for Python's interpreter, by
   // stacks: at least; and whether there is no more of it.
   std::optional<double> interpreter_ratio;

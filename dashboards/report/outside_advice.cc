@@ -77,6 +77,10 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
         return fmt::format("make {} cheaper, or divide its work among several processes",
                            seen.python_threads->busy_function);
       }
+      if (StartsWorkers(seen)) {
+        return "persistent_workers=True in the DataLoader, so that workers are started once; or a "
+               "cheaper worker_init_fn";
+      }
       if (unit.uneven) {
         return fmt::format(
             "give each of {} as much work as the others: mix long and short items in every shard",

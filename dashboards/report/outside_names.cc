@@ -12,6 +12,10 @@ std::string TrainerWord(const analysis::Statements& statements) {
   return statements.outside ? ConsumerWord(*statements.outside) : "the trainer";
 }
 
+bool StartsWorkers(const analysis::Outside& seen) {
+  return seen.workers && seen.workers->start_ratio > 0.5;
+}
+
 std::string UnitWord(const analysis::Outside& seen, size_t u) {
   if (u == 0) return ConsumerWord(seen);
   const analysis::OutsideUnit& unit = seen.units[u];

@@ -108,6 +108,7 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
       if (seen.units[seen.culprit].uneven) {
         return "the slowest of " + UnitWord(seen, seen.culprit);
       }
+      if (StartsWorkers(seen)) return "the start of " + UnitWord(seen, seen.culprit);
       return UnitWord(seen, seen.culprit);
     case OutsideLimit::kCores:
       if (seen.core_budget.quota) return QuotaWord(seen);
@@ -266,8 +267,12 @@ std::string LimitLine(const Outside& seen) {
       return fmt::format("{}: {}{}", named(first), unit.name, StepFunction(seen));
     }
     const bool said = LimitWord(seen, first.limit) == unit.name;
-    return fmt::format("{}: {}pid {}", named(first), said ? "" : unit.name + ", ",
-                       Pids(seen, unit));
+    std::string text =
+        fmt::format("{}: {}pid {}", named(first), said ? "" : unit.name + ", ", Pids(seen, unit));
+    if (first.limit == OutsideLimit::kProducers && seen.workers && seen.workers->place) {
+      text += ", most of it in " + seen.workers->place->name;
+    }
+    return text;
   }
   const bool none = first.limit == OutsideLimit::kNone;
   std::string text =

@@ -85,6 +85,25 @@ TEST(PythonPlaces, APoolsOperatorIsNamedAfterItsFunction) {
   EXPECT_FALSE(PlaceOf(sampled.run, Operator("lay")));
 }
 
+// Of workers that are started for each epoch, what they do first is not what they fetch.
+TEST(PythonPlaces, WorkersStartAndFetch) {
+  Sampled sampled;
+  sampled
+      .InWorker("load_words (train.py:26, no loop);Counter.update (collections/__init__.py:690)", 6)
+      .InWorker(
+          "fetch (torch/utils/data/_utils/fetch.py:54);Rows.__getitem__ (train.py:40, no loop)", 2)
+      .InWorker(
+          "Queue.get (multiprocessing/queues.py:113);wait (multiprocessing/connection.py:947);"
+          "_PollLikeSelector.select (selectors.py:415)",
+          9);
+  const auto workers = LookAtWorkers(sampled.run, {3});
+  ASSERT_TRUE(workers);
+  EXPECT_DOUBLE_EQ(workers->start_ratio, 0.75);
+  ASSERT_TRUE(workers->place);
+  EXPECT_EQ(workers->place->name, "load_words (train.py:26)");
+  EXPECT_FALSE(LookAtWorkers(sampled.run, {4}));
+}
+
 // The step is the trainer's alone, though a worker that was forked has its parent's frames, too.
 TEST(PythonPlaces, TheStepIsTheTrainers) {
   const std::string main = "MainThread;<module> (train.py:69, no loop);main (train.py:";
