@@ -51,9 +51,11 @@ void PipelineModel::FindStagesOnConsumer() {
                           run_->stages[stage.row].last_parallelism_count == 0;
     const KnownLoader* known = FindKnownLoader(*run_, run_->stages[stage.row].name);
     const bool always = declared || (known != nullptr && known->first != nullptr);
-    if (busy_ns <= 0 ||
-        static_cast<double>(busy_ns) > kWithinItsWait * static_cast<double>(run_->steps.wait_ns) ||
-        (!always && OtherThreadsHaveTime(s, busy_ns))) {
+    // What ends an epoch is done between the waits for batches.
+    const bool outside_waits =
+        !declared &&
+        static_cast<double>(busy_ns) > kWithinItsWait * static_cast<double>(run_->steps.wait_ns);
+    if (busy_ns <= 0 || outside_waits || (!always && OtherThreadsHaveTime(s, busy_ns))) {
       continue;
     }
     stage.on_consumer = true;

@@ -192,6 +192,19 @@ TEST(Receiving, WorkersAreToBeKept) {
   EXPECT_THAT(next.text, HasSubstr("persistent_workers=True"));
 }
 
+// Workers are ended after the last wait of an epoch: their time is the trainer's thread's all the
+// same.
+TEST(Receiving, WhatEndsAnEpochIsTheTrainersThreads) {
+  Received costs;
+  costs.start_s = 0.1;
+  costs.other_cpu_s = 0.15;
+  RunView run = RecordReceived(costs, 20, 1);
+  run.steps.wait_ns /= 3;
+  const PipelineModel model(run);
+  EXPECT_TRUE(model.loads_on_consumer());
+  EXPECT_EQ(FindBottleneck(model).findings[0].limit.kind_name(), kThreadLimit);
+}
+
 // The trainer waits for one slow batch, and the workers have nothing to do meanwhile.
 TEST(Receiving, TheOrderIsALimitWhereWorkersAreIdle) {
   Received costs;
