@@ -367,8 +367,7 @@ class RecorderLoop {
     if (!cost) return;
     const std::string why = fmt::format(
         "after {:.0f} s recording took {:.1f} % of the program's speed, more than {:.0f} %; "
-        "--level "
-        "{} keeps it",
+        "--level {} keeps it",
         static_cast<double>(last_ns_) / 1e9, 100 * cost->share, 100 * kMostCost,
         runner_.level_reached());
     target_.ending = true;  // for those that are given up

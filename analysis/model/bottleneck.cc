@@ -11,7 +11,6 @@
 #include "analysis/model/sensitivity.h"
 #include "analysis/run/accelerator_use.h"
 #include "analysis/run/beside_others.h"
-#include "analysis/run/phases.h"
 #include "analysis/thresholds.h"
 #include "base/error.h"
 #include "base/infinite.h"
@@ -61,7 +60,7 @@ bool DevicesAreBusy(const PipelineModel& model, const Limit& limit) {
 
 // Whether the run is known to have its devices for itself.
 bool UsesDeviceAlone(const PipelineModel& model) {
-  const auto seen = AcceleratorsOf(model.run(), FindPhases(model.run()));
+  const auto seen = AcceleratorsOf(model.run(), model.phases());
   return seen && !seen->mean.shared &&
          std::none_of(seen->devices.begin(), seen->devices.end(),
                       [](const DeviceUse& use) { return use.pids.empty(); });

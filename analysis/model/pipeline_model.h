@@ -225,9 +225,9 @@ class PipelineModel {
   // Whether elements leave every queue in order, and how far ahead of the next element in order
   // another one may wait (0: no bound set). Both come from the pipeline file and the command line.
   bool ordered() const { return ordered_; }
+  int order_window() const { return current_.order_window; }
   // Whether the trainer's waits for the batch that is due while others are ready were accounted.
   bool measures_order() const;
-  int order_window() const { return current_.order_window; }
   // Workers with unequal work whose batches are taken in turn, and the index of their stage.
   struct Uneven {
     size_t stage = 0;

@@ -1,5 +1,5 @@
-// Where in the program's own files an operator of the import hook, or the trainer's step, spends
-// its time, by sampled Python stacks (docs/stacks.md): the name of an operator says what kind of
+// Where in the program's own files an operator of the import hook, the trainer's step, or PyTorch's
+// workers spend their time, by sampled Python stacks (docs/stacks.md): the name of an operator says what kind of
 // work limits, its line which.
 #pragma once
 #include <cstdint>

@@ -436,34 +436,26 @@ TEST(Outside, OneMoreHasRoomWhereHalfOfItIsFree) {
   EXPECT_EQ(RoomForMore(3, 0, 0.5, 4).count, 3);
 }
 
-// Ten seconds of loading libraries before the pipeline begins are not the pipeline's.
+// Ten seconds of loading libraries before the pipeline begins are not the pipeline's. These start
+// threads of their own, which exchange more than workers do.
 TEST(Outside, LeavesOutTheStartOfTheProgram) {
-  OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
-  const int64_t shift = 20;
-  for (CourseRow& row : run.view.course) row.slice += shift;
-  for (int64_t s = 0; s < shift; ++s) {
-    run.view.course.push_back({s, "on_cpu_ns", 100, "python (main)", "", "", 500e6});
+  for (const double exchanges : {0.0, 2000.0}) {
+    SCOPED_TRACE(exchanges);
+    OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
+    const int64_t shift = 20;
+    for (CourseRow& row : run.view.course) row.slice += shift;
+    for (int64_t s = 0; s < shift; ++s) {
+      run.view.course.push_back({s, "on_cpu_ns", 100, "python (main)", "", "", 500e6});
+      if (exchanges == 0) continue;
+      run.view.course.push_back(
+          {s, "wakeups_count", 100, "python (main)", "100/init", "lock", exchanges});
+    }
+    run.view.run.duration_ns *= 2;
+    const Outside seen = LookFromOutside(run.view);
+    EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+    EXPECT_NEAR(seen.stall_ratio, 0.84, 0.04);
+    EXPECT_LE(seen.steady_slices, 20u);
   }
-  run.view.run.duration_ns *= 2;
-  const Outside seen = LookFromOutside(run.view);
-  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
-  EXPECT_NEAR(seen.stall_ratio, 0.84, 0.04);
-  EXPECT_LE(seen.steady_slices, 20u);
-}
-
-// Libraries start threads of their own while they are loaded, which exchange more than workers do.
-TEST(Outside, ThreadsThatLibrariesStartAreNotThePipeline) {
-  OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
-  const int64_t shift = 20;
-  for (CourseRow& row : run.view.course) row.slice += shift;
-  for (int64_t s = 0; s < shift; ++s) {
-    run.view.course.push_back({s, "on_cpu_ns", 100, "python (main)", "", "", 500e6});
-    run.view.course.push_back({s, "wakeups_count", 100, "python (main)", "100/init", "lock", 2000});
-  }
-  run.view.run.duration_ns *= 2;
-  const Outside seen = LookFromOutside(run.view);
-  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
-  EXPECT_NEAR(seen.stall_ratio, 0.84, 0.04);
 }
 
 // JAX has threads of names that TensorFlow's have.
