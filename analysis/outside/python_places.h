@@ -1,6 +1,6 @@
 // Where in the program's own files an operator of the import hook, the trainer's step, or PyTorch's
-// workers spend their time, by sampled Python stacks (docs/stacks.md): the name of an operator says what kind of
-// work limits, its line which.
+// workers spend their time, by sampled Python stacks (docs/stacks.md): the name of an operator says
+// what kind of work limits, its line which.
 #pragma once
 #include <cstdint>
 #include <optional>
