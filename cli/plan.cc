@@ -232,9 +232,10 @@ int Run(const PlanOptions& options) {
   if (view.operators.empty()) {
     throw Error(
         ExitCode::kInconclusive,
-        "this run has no instrumentation (profiled from outside), so there is nothing to size",
+        "this run is seen from outside: its operators are not known, so nothing can be planned",
         fmt::format("run {}", view.run.run_id),
-        "instrument it with the C header (docs/accounts.md), or record with 'headrace run'");
+        "record a Python program with 'headrace profile -- COMMAND', or wrap its loader "
+        "(docs/python.md); a C program includes a header (docs/accounts.md)");
   }
   const analysis::PipelineModel model(view);
   if (!options.what_if.empty()) return WhatIf(view, model, options);

@@ -73,8 +73,8 @@ void SayAttached(int64_t pid, bool has_accounts) {
           : fmt::format("no instrumentation: {} (to change it: {})", obstacle.reason, obstacle.fix);
   Say(why +
       ": seen from outside (CPU, off-CPU causes, IO, stacks by process and thread name);\nnot "
-      "seen: "
-      "operators, queues, steps. Instrument it with headrace/account.h, see docs/accounts.md\n");
+      "seen: operators, queues, steps. For these start a Python program with 'headrace profile -- "
+      "COMMAND'\n(docs/python.md); a C program includes headrace/account.h (docs/accounts.md)\n");
 }
 
 // What a full disk left of a run.
@@ -205,6 +205,11 @@ void SayWhatIsSaved(const collectors::Recording& result,
   }
 }
 
+// Whether the import hook would see into it, for all that its name says.
+bool RunsPython(const std::string& program) {
+  return program.starts_with("python") || program == "torchrun";
+}
+
 int ProfileCommand(ProfileOptions& options, const std::vector<std::string>& command) {
   collectors::RecorderOptions& recorder = options.recorder;
   for (const std::string& word : command) {
@@ -212,7 +217,10 @@ int ProfileCommand(ProfileOptions& options, const std::vector<std::string>& comm
   }
   recorder.program = Printable(command[0].substr(command[0].rfind('/') + 1), 60);
   options.measure.SetEnvironment();  // the child's is this process's
-  if (!options.no_hook) SetImportHook();
+  if (!options.no_hook && !SetImportHook() && !options.quiet && RunsPython(recorder.program)) {
+    Say("no instrumentation: the Python package is not where this headrace expects it, so the "
+        "program is seen\nfrom outside. Install the wheel (docs/install.md)\n");
+  }
   RestoreConfigurationVariable();  // the command may be headrace, with the user's file
   collectors::Child child = collectors::Child::Start(command);
   recorder.pid = child.pid();

@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t kTickJitterNs = 20'000'000;  // the loop's ticks are not quite even
 // A reading takes at most 1/kCostShare of the time between two readings.
 constexpr int64_t kCostShare = 5000;
+constexpr int64_t kYoungCostShare = 1000;  // of those that are read more often in a young run
 constexpr int64_t kCostPeriodNs = 1'000'000'000;
 constexpr int64_t kMostPeriodNs = 10'000'000'000;  // however slow it is
 constexpr int64_t kQuickNs = 5'000'000;            // CPU time for one reading
@@ -139,10 +140,12 @@ void ProbeRunner::ReadOne(Running* running, int64_t now_ns) {
   running->recent_ns = running->reads == 0 ? cost : (3 * running->recent_ns + cost) / 4;
   running->read_ns += cost;
   running->reads++;
-  running->next_ns =
-      now_ns +
-      std::max(running->info->period_ns, std::min(running->recent_ns * kCostShare, kMostPeriodNs)) -
-      kTickJitterNs;
+  const bool often = running->info->young_period_ns > 0 && now_ns < kYoungRunNs;
+  const int64_t period_ns = often ? running->info->young_period_ns : running->info->period_ns;
+  const int64_t cost_share = often ? kYoungCostShare : kCostShare;
+  running->next_ns = now_ns +
+                     std::max(period_ns, std::min(running->recent_ns * cost_share, kMostPeriodNs)) -
+                     kTickJitterNs;
   if (!failure.empty()) Fail(running, failure);
 }
 

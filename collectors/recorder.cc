@@ -118,7 +118,7 @@ class RecorderLoop {
     if (options_.ready) options_.ready(result_.run_id, accounts_.ever_attached());
     target_.root_held = false;
     int64_t next_tick = MonotonicNs() + options_.tick_ns;
-    int64_t next_commit = start_ns_ + options_.commit_ns;
+    int64_t next_commit = start_ns_ + CommitNs();
     int64_t next_rollup = start_ns_ + kRollupNs;
     for (bool going = true; going;) {
       const bool alive = WaitUntil(next_tick);
@@ -135,7 +135,7 @@ class RecorderLoop {
       if (result_.database.empty()) break;
       if (now >= next_commit || !going) {
         Commit(!going);
-        next_commit = now + options_.commit_ns - options_.tick_ns / 2;
+        next_commit = now + CommitNs() - options_.tick_ns / 2;
       }
       if (now >= next_rollup) {
         store_.Rollup(result_.run_id, now - start_ns_);
@@ -193,6 +193,10 @@ class RecorderLoop {
                               "written on ({})",
                               what, result_.run_id, saved, error.fact());
     }
+  }
+
+  int64_t CommitNs() const {
+    return last_ns_ < kYoungRunNs ? options_.commit_ns / 2 : options_.commit_ns;
   }
 
   // Reading the accounts of many threads takes a while; the ticks are then further apart, so that

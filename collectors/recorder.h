@@ -32,7 +32,8 @@ struct RecorderOptions {
   std::vector<std::string> without;  // probes to leave out, by name
   int64_t tick_ns = 100'000'000;     // between readings
   int64_t store_ns = 200'000'000;    // length of a stored interval
-  // Between commits: the most that `kill -9` of the collector may lose.
+  // Between commits: the most that `kill -9` of the collector may lose. Half of it in a young run,
+  // as what is measured is stored in intervals from commit to commit.
   int64_t commit_ns = 1'000'000'000;
   int64_t duration_ns = 0;  // 0: until the target ends or `stop`
   // Flight recorder: keeps full detail only this long before and after `trigger`. 0: keeps all

@@ -81,6 +81,7 @@ Json EmitJson(const analysis::RunView& run, const analysis::Emitted& emitted) {
   out["predicted"] = EmitPredictionJson(emitted);
   out["gain_at_most_ratio"] = emitted.at_most ? Json(*emitted.at_most - 1) : Json(nullptr);
   out["not_predicted"] = emitted.gain_note;
+  out["doubt"] = emitted.doubt;
   out["memory"] = {{"worker_bytes", WholeOrNull(emitted.worker_bytes)},
                    {"workers_now_bytes", WholeOrNull(emitted.workers_now_bytes)},
                    {"workers_bytes", WholeOrNull(emitted.workers_bytes)},

@@ -95,7 +95,6 @@ NextStep OfPlan(const RunView& run, const PipelineModel& model, const Allocation
     return next;
   }
   next.kind = NextKind::kCompare;
-  if (run.run.pipeline_path.empty()) next.command.clear();  // the plan itself advises no change
   const char* const measure = run.run.pipeline_path.empty()
                                   ? "Try it, record that run and compare the two."
                                   : "Measure it:";

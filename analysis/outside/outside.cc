@@ -18,6 +18,21 @@
 namespace headrace::analysis {
 namespace {
 
+// Whether processes of each kind lived for much of the time: not so a tool that is run once.
+std::vector<bool> LiveAlong(const Outside& out, const Slices& slices,
+                            const std::vector<size_t>& all) {
+  std::vector<double> longest(out.kinds.size());
+  const Totals totals = Sum(out, slices, all);
+  for (size_t g = 0; g < out.groups.size(); ++g) {
+    double& seconds = longest[out.groups[g].kind];
+    seconds = std::max(seconds, totals.times[g].total());
+  }
+  const double enough = kLivesAlong * *std::max_element(longest.begin(), longest.end());
+  std::vector<bool> live(longest.size());
+  for (size_t k = 0; k < live.size(); ++k) live[k] = longest[k] >= enough;
+  return live;
+}
+
 // How often the consumer exchanged with others in each slice; or, where other processes work for
 // it until near the end, these with any of its threads: a program that loads its libraries starts
 // threads of its own, and tools. A helper that is asked now and then works for nobody.
@@ -26,6 +41,7 @@ std::vector<double> ExchangeIn(const Outside& out, const Slices& slices, size_t 
   const size_t kind = out.groups[consumer].kind;
   std::vector<double> with_threads, with_processes;
   size_t working = 0, first = all.size(), last = 0;  // slices in which they did
+  const std::vector<bool> live = LiveAlong(out, slices, all);
   for (const size_t s : all) {
     double threads = 0, processes = 0;
     for (size_t e = 0; e < slices.num_edges; ++e) {
@@ -33,6 +49,7 @@ std::vector<double> ExchangeIn(const Outside& out, const Slices& slices, size_t 
       if (!edge.waker || *edge.waker == edge.wakee) continue;
       const double count = slices.counts[s][e];
       const size_t of = out.groups[*edge.waker].kind, to = out.groups[edge.wakee].kind;
+      if (!live[of] || !live[to]) continue;
       if (*edge.waker == consumer || edge.wakee == consumer) threads += count;
       if (of != to && (of == kind || to == kind)) processes += count;
     }

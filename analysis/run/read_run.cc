@@ -282,9 +282,29 @@ void ReadMeasurements(RunDatabase& database, int64_t id, RunView* view) {
   });
 }
 
-// What threads did in an operator and outside all of them is one. Slices are as long as the longest
-// stored interval at least, so that each holds whole ones, and a long recording has some hundreds
-// of them.
+// Stored intervals longer than a slice, or across a border of two, by what of them is in each.
+void AddToCourse(const ViewRow& row, RunView* view) {
+  CourseRow one{row.Number("first"),    row.Text("metric"),  row.Number("process_id"),
+                row.Text("thread"),     row.Text("subject"), row.Text("cause"),
+                row.Real("value").value_or(0)};
+  const int64_t last = row.Number("last"), slice_ns = view->course_slice_ns;
+  if (one.slice >= last) {
+    view->course.push_back(std::move(one));
+    return;
+  }
+  const int64_t start_ns = row.Number("start_ns"), duration_ns = row.Number("duration_ns");
+  const double value = one.value;
+  for (; one.slice <= last; ++one.slice) {
+    const int64_t from_ns = std::max(start_ns, one.slice * slice_ns);
+    const int64_t to_ns = std::min(start_ns + duration_ns, (one.slice + 1) * slice_ns);
+    one.value = value * static_cast<double>(to_ns - from_ns) / static_cast<double>(duration_ns);
+    view->course.push_back(one);
+  }
+}
+
+// What threads did in an operator and outside all of them is one. A long recording has some
+// hundreds of slices. None is shorter than the stored intervals, most of the time: what is drawn
+// again and again must not be parts of one.
 void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
   constexpr const char* kMetrics =
       "('on_cpu_ns', 'runnable_ns', 'off_cpu_ns', 'wakeups_count', 'wakeup_wait_ns', "
@@ -292,23 +312,32 @@ void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
       "'sampled_on_cpu_ns', 'sampled_runnable_ns')";
   constexpr int64_t kShortestNs = 500'000'000, kMostSlices = 300;
   int64_t slice_ns = std::max(kShortestNs, view->run.duration_ns / kMostSlices);
+  // Of the probes that told most of it, the finest.
+  int64_t usual_ns = 0;
   database.Each(
-      fmt::format("SELECT MAX(duration_ns) AS longest_ns FROM measurement_interval WHERE run_id = "
-                  "?1 AND metric IN {}",
-                  kMetrics),
-      id, [&](const ViewRow& row) { slice_ns = std::max(slice_ns, row.Number("longest_ns")); });
+      "SELECT SUM(1.0 * duration_ns * duration_ns) / SUM(duration_ns) AS usual_ns, "
+      "SUM(duration_ns) AS seen_ns FROM (SELECT DISTINCT metric, start_ns, duration_ns FROM "
+      "measurement_interval WHERE run_id = ?1 AND duration_ns > 0 AND metric IN ('on_cpu_ns', "
+      "'thread_on_cpu_ns', 'sampled_on_cpu_ns')) AS stored GROUP BY metric",
+      id, [&](const ViewRow& row) {
+        const auto of_probe_ns = static_cast<int64_t>(row.Real("usual_ns").value_or(0));
+        if (2 * row.Number("seen_ns") < view->run.duration_ns) return;
+        usual_ns = usual_ns == 0 ? of_probe_ns : std::min(usual_ns, of_probe_ns);
+      });
+  slice_ns = std::max(slice_ns, usual_ns);
   view->course_slice_ns = slice_ns;
   database.Each(
-      fmt::format("SELECT start_ns / {} AS slice, metric, process_id, thread, subject, "
-                  "cause, SUM(value) AS value FROM measurement_interval WHERE run_id = "
-                  "?1 AND process_id IS NOT NULL AND metric IN {} "
-                  "GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1",
+      fmt::format("SELECT first, last, metric, process_id, thread, subject, cause, "
+                  "MIN(start_ns) AS start_ns, MIN(duration_ns) AS duration_ns, "
+                  "SUM(value) AS value FROM (SELECT start_ns / {0} AS first, CASE WHEN duration_ns "
+                  "> 0 THEN (start_ns + duration_ns - 1) / {0} ELSE start_ns / {0} END AS last, "
+                  "metric, process_id, thread, subject, cause, start_ns, duration_ns, value FROM "
+                  "measurement_interval WHERE run_id = ?1 AND process_id IS NOT NULL AND metric "
+                  "IN {1}) AS stored GROUP BY first, last, metric, process_id, thread, subject, "
+                  "cause, CASE WHEN first = last THEN 0 ELSE start_ns END, CASE WHEN first = last "
+                  "THEN 0 ELSE duration_ns END ORDER BY first",
                   slice_ns, kMetrics),
-      id, [&](const ViewRow& row) {
-        view->course.push_back({row.Number("slice"), row.Text("metric"), row.Number("process_id"),
-                                row.Text("thread"), row.Text("subject"), row.Text("cause"),
-                                row.Real("value").value_or(0)});
-      });
+      id, [&](const ViewRow& row) { AddToCourse(row, view); });
   database.Each(
       "SELECT DISTINCT metric, start_ns, start_ns + duration_ns AS end_ns FROM "
       "measurement_interval WHERE run_id = ?1 AND process_id IS NOT NULL "

@@ -149,7 +149,7 @@ std::vector<RunFigures> BlocksOf(const RunView& run, int64_t block_ns) {
   std::vector<RunFigures> out;
   for (const std::vector<size_t>& windows : blocks) {
     RunFigures& block = out.emplace_back();
-    for (size_t i = 0; i < kFigures; ++i) block.reasons[i] = "a figure of a whole run";
+    for (size_t i = 0; i < kFigures; ++i) block.reasons[i] = kOfWholeRun;
     PutWindows(run, windows, &block);
     block.steady_windows = windows.size();
     block.steady_first_ns = run.windows[windows.front()].start_ns;

@@ -30,6 +30,9 @@ struct RunFigures {
 // Never throws; what was not recorded is empty, with its reason.
 RunFigures FiguresOf(const RunView& run);
 
+// The reason of a figure that a block cannot have.
+inline constexpr std::string_view kOfWholeRun = "a figure of a whole run";
+
 // Figures of the steady phase in blocks of at least `block_ns`. Only figures that windows hold are
 // filled in (rows a second, the consumer's wait, CPU per row). A rest shorter than half a block
 // joins the last one. Empty: there is no steady phase.

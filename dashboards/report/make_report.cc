@@ -66,7 +66,8 @@ void AddCost(const analysis::RunView& run, const std::vector<Section>& sections,
     const Quantity* lost = FactOf(section, "events_lost_count");
     if (lost != nullptr && lost->available()) {
       text += lost->value() < 1 ? "; no events lost"
-                                : fmt::format("; {:.0f} events lost (section cost)", lost->value());
+                                : fmt::format("; {:.0f} event{} lost (section cost)", lost->value(),
+                                              lost->value() < 1.5 ? "" : "s");
     }
     if (SteppedDown(run))
       text += "; some probes were stopped because they cost too much (section probes)";

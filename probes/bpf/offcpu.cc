@@ -368,6 +368,7 @@ HR_PROBE("off-CPU time",
                      "processes without instrumentation",
           .level = 3,
           .period_ns = 1'000'000'000,
+          .young_period_ns = 500'000'000,
           .check = [](const Host& host) { return CheckBpf(host); },
           .make = [] { return std::make_unique<OffCpuProbe>(); }});
 

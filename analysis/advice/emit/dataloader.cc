@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "analysis/advice/emit/evidence.h"
+#include "analysis/advice/next_step.h"
+#include "analysis/advice/tried.h"
 #include "analysis/model/prediction.h"
 #include "analysis/model/what_if.h"
 #include "analysis/run/ranks.h"
@@ -115,6 +117,18 @@ void AddOrder(const PipelineModel& model, size_t s, const Settings& settings, Em
   }
 }
 
+// Why a plan may gain nothing, and how to find out.
+void AddDoubt(const RunView& run, const Allocation& plan, Emitted* e) {
+  if (plan.shown()) return;
+  e->doubt =
+      plan.unknown_store.empty()
+          ? std::string("the interval of the gain holds 0")
+          : fmt::format("what stage {} waits for may have no more to give", plan.unknown_store);
+  const std::string command = CommandWords(run.run);
+  e->doubt_command = fmt::format("{} compare --a-cmd {} --b-cmd 'the changed program'", run.program,
+                                 ShellWord(command.empty() ? "the program as it is" : command));
+}
+
 Emitted FromWorkers(const RunView& run, const PipelineModel& model, const StageModel& stage,
                     const Budget& budget) {
   const auto s = static_cast<size_t>(&stage - model.stages().data());
@@ -169,6 +183,7 @@ Emitted FromWorkers(const RunView& run, const PipelineModel& model, const StageM
     e.predicted_interval = prediction.interval;
     e.gain_interval =
         predictor.Gain({current, {}}, what, prediction.rate / model.demands().rate - 1);
+    if (to > now && e.gain_interval.low <= 0) AddDoubt(run, plan, &e);
   }
   AddMemory(workers, now, to, &e);
   return e;
@@ -184,14 +199,18 @@ std::string NoWorkerMeasured(const RunView& run) {
 }
 
 // The number of workers that the plan gives a loader that has none, as every page of the run says.
-void PlanFirstWorkers(const PipelineModel& model, size_t s, const Budget& budget, Emitted* e) {
+void PlanFirstWorkers(const RunView& run, const PipelineModel& model, size_t s,
+                      const Budget& budget, Emitted* e) {
   const Demands& d = model.demands();
   const Allocation plan = Allocate(model, budget);
   const int to = plan.settings.parallelism[s];
-  if (to == 0 || !plan.shown()) {
-    e->settings.push_back(Setting("num_workers", "0", "0",
-                                  to == 0 ? Waited(model) + "; workers gain less than 3 %"
-                                          : Waited(model) + "; that workers gain is not sure"));
+  const std::optional<Tried> tried = TriedBefore(run, plan);
+  const bool in_vain = !plan.shown() && tried && tried->gain < kWorthwhileGain;
+  if (to == 0 || in_vain) {
+    e->settings.push_back(
+        Setting("num_workers", "0", "0",
+                fmt::format("{}; {}", Waited(model),
+                            to == 0 ? std::string("workers gain less than 3 %") : ToText(*tried))));
     e->gain_note = "nothing changes";
     return;
   }
@@ -206,7 +225,7 @@ void PlanFirstWorkers(const PipelineModel& model, size_t s, const Budget& budget
   e->predicted = plan.predicted;
   e->predicted_interval = plan.predicted_interval;
   e->gain_interval = plan.gain_interval;
-  e->gain_note = "no worker was seen at work; record again with these";
+  AddDoubt(run, plan, e);
 }
 
 // num_workers=0: the trainer's thread makes its batches.
@@ -220,7 +239,7 @@ Emitted FromLoader(const RunView& run, const PipelineModel& model, const StageMo
   e.basis = "operators of the trainer, which makes its batches itself";
   e.now = d.rate;
   if (model.current().parallelism[s] == 0) {
-    PlanFirstWorkers(model, s, budget, &e);
+    PlanFirstWorkers(run, model, s, budget, &e);
     e.unknown.push_back({"prefetch_factor", "there was no queue of batches in the run"});
     AddCommon(run, {}, 0, &e);
     e.memory_note = NoWorkerMeasured(run);

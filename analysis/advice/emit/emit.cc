@@ -119,7 +119,12 @@ std::string EmitPython(const RunView& run, const Emitted& e) {
                                         Printable(run.run.name), e.basis),
                             "# ");
   out += e.target == EmitTarget::kDataLoader ? DataLoaderText(e) : TfDataText(e);
-  out += Comment(Gain(e), "# ") + Comment(Memory(e), "# ");
+  out += Comment(Gain(e), "# ");
+  if (!e.doubt.empty()) {
+    out += Comment(fmt::format("not sure: {}. Try it, and compare:", e.doubt), "# ");
+    out += fmt::format("#   {}\n", Printable(e.doubt_command, kMostComment));
+  }
+  out += Comment(Memory(e), "# ");
   AddUnknown(e, &out);
   return out;
 }

@@ -42,6 +42,8 @@ struct Emitted {
   Interval gain_interval;           // 90 %, of predicted / now - 1
   std::optional<double> at_most;    // times the rate, where there is no prediction
   std::string gain_note;            // why there is no prediction; empty: there is
+  std::string doubt;                // why the predicted gain may be none; empty: it is sure
+  std::string doubt_command;        // that finds out
   // Resident memory of one worker process (each worker's peak, averaged over workers), and of all
   // workers together now and with the new settings. RSS counts pages shared with the trainer once
   // in each process.

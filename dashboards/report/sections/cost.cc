@@ -86,7 +86,7 @@ std::string CostText(const RecordingCost& cost) {
     text += fmt::format(": {} of the machine's {:.0f} cores", FormatPercent(*cost.machine_ratio),
                         *cost.cores);
   }
-  return text + fmt::format("; {:.0f} events lost", cost.lost);
+  return text + fmt::format("; {:.0f} event{} lost", cost.lost, cost.lost == 1 ? "" : "s");
 }
 
 // A clock of each thread's own is stopped and started by the kernel at every switch.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "tests/analysis/made_runs.h"
 #include "tests/analysis/outside_run.h"
 #include "tests/analysis/synthetic_run.h"
 #include "tests/dashboards/golden.h"
@@ -199,6 +200,36 @@ TEST(Emit, TheTrainerThatMakesItsBatchesItself) {
   EXPECT_FALSE(emitted.predicted);
   EXPECT_GT(*emitted.at_most, 3);
   EXPECT_THAT(EmitPython(run, emitted), HasSubstr("not predicted: no worker was seen at work"));
+}
+
+// The page says what to try; what is pasted says the same, and how to find out.
+TEST(Emit, APlanThatMayGainNothingIsToTry) {
+  RunView run = RecordOneThread({.load_cpu_s = 0.001, .load_blocked_s = 0.04}, 20, 3);
+  run.run.pipeline_path.clear();
+  run.run.command = "python train.py";
+  const Emitted sure = EmitDataLoader(run, {});
+  EXPECT_GE(std::stoi(Value(sure, "num_workers")), 2);
+  EXPECT_EQ(sure.doubt, "");
+  MeasurementRow waits;
+  waits.metric = "off_cpu_ns";
+  waits.operator_name = run.operators[0].name;
+  waits.stage = "loader";
+  waits.cause = "network";
+  waits.value = static_cast<double>(run.operators[0].busy_ns);
+  run.measurements.push_back(waits);
+  const Emitted unsure = EmitDataLoader(run, {});
+  EXPECT_GE(std::stoi(Value(unsure, "num_workers")), 2);
+  EXPECT_LE(unsure.gain_interval.low, 0);
+  EXPECT_THAT(EmitPython(run, unsure),
+              HasSubstr("# not sure: what stage loader waits for may have no more to give. Try it, "
+                        "and compare:\n#   headrace compare --a-cmd 'python train.py' --b-cmd "));
+  // It was tried, and brought nothing.
+  std::map<std::string, std::string> now{{"loader.parallelism", "0"}};
+  std::map<std::string, std::string> then{{"loader.parallelism", Value(unsure, "num_workers")}};
+  run.tried = {{run.run.run_id, 1000, now}, {7, 980, then}};
+  const Emitted in_vain = EmitDataLoader(run, {});
+  EXPECT_EQ(Value(in_vain, "num_workers"), "0");
+  EXPECT_THAT(Find(in_vain, "num_workers")->why, HasSubstr("Run 7 had these settings"));
 }
 
 TEST(Emit, TfDataSeenFromOutside) {

@@ -162,6 +162,11 @@ TEST(NextStep, AGainThatMayBeNoneIsForAComparison) {
   EXPECT_THAT(next.text, HasSubstr("+4 % [-12, 18]"));
   EXPECT_THAT(next.command, HasSubstr(" apply 1"));
   EXPECT_THAT(next.command, Not(HasSubstr("--plan")));
+  RunView own = run;
+  own.run.pipeline_path.clear();
+  const NextStep in_own = NextStepOf(own, statements);
+  EXPECT_THAT(in_own.text, HasSubstr("Try it, record that run and compare the two."));
+  EXPECT_THAT(in_own.command, HasSubstr(" plan 1")) << "what to try is shown there";
   for (const Recommendation& one : Recommend(run, statements)) {
     if (one.id != "R2") continue;
     EXPECT_EQ(one.advice, Advice::kTry);
