@@ -215,10 +215,8 @@ std::string LeftOutText(const ComparisonInput& input, const Comparison& comparis
       if (!reason.empty()) left.push_back(reason);
     }
     // The run counts once; that its other blocks do not is nothing that was left out.
-    std::erase_if(left, [](const std::string& reason) {
-      return reason.ends_with(analysis::kOfWholeRun);
-    });
-    }
+    std::erase_if(
+        left, [](const std::string& reason) { return reason.ends_with(analysis::kOfWholeRun); });
   }
   const size_t count = left.size();
   if (left.size() > 3) left.resize(3);

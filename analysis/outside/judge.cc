@@ -331,15 +331,24 @@ void OutsideJudge::FindDistances(const Totals& totals) {
   }
 }
 
-// A process that runs tasks or an actor of Ray, by the name that Ray gives it.
+// A process that runs tasks or an actor of Ray, by the name that Ray gives it; not one of Ray's own
+// actors, which have private names, nor one without a task.
 bool OutsideJudge::IsRayWorker(const OutsideUnit& unit) const {
-  return out_->kinds[unit.kind].name.starts_with("ray::");
+  const std::string& name = out_->kinds[unit.kind].name;
+  return name.starts_with("ray::") && !name.starts_with("ray::_") && name != "ray::IDLE" &&
+         !name.starts_with("ray::SplitCoord");
+}
+
+// Whether a unit of the consumer's own process exchanges with other ranks.
+bool OutsideJudge::IsOfOtherRanks(const OutsideUnit& unit) const {
+  return unit.kind == out_->units[0].kind && IsOfRanks(out_->groups[unit.key_group].thread);
 }
 
 // Whether the consumer is a driver of Ray, whose other threads mostly pass things on.
 bool OutsideJudge::IsRayDriver() const {
-  return std::any_of(out_->units.begin(), out_->units.end(),
-                     [&](const OutsideUnit& unit) { return IsRayWorker(unit); });
+  return std::any_of(out_->units.begin(), out_->units.end(), [&](const OutsideUnit& unit) {
+    return out_->kinds[unit.kind].name.starts_with("ray::");
+  });
 }
 
 // Kinds of which a process has a channel into one of kind `home`.
@@ -450,7 +459,9 @@ double OutsideJudge::StallSeconds(const Totals& totals) const {
   }
   double waits = 0;
   for (size_t u = 1; u < out_->units.size(); ++u) {
-    if (out_->units[u].role != UnitRole::kLauncher) waits += Waited(0, u, totals);
+    const OutsideUnit& unit = out_->units[u];
+    if (unit.role == UnitRole::kLauncher || IsOfOtherRanks(unit)) continue;
+    waits += Waited(0, u, totals);
   }
   return waits;
 }
@@ -460,7 +471,8 @@ double OutsideJudge::StallSeconds(const Totals& totals) const {
 bool OutsideJudge::IsProducer(size_t u, const Totals& totals) const {
   const OutsideUnit& unit = out_->units[u];
   const double lifetime = totals.times[consumer_].total();
-  if (unit.distance < 0 || lifetime <= 0) return false;
+  if (unit.distance < 0 || lifetime <= 0 || IsOfOtherRanks(unit)) return false;
+  if (out_->kinds[unit.kind].name.starts_with("ray::") && !IsRayWorker(unit)) return false;
   const auto of_machine = [&](const ThreadGroup& group) {
     return group.kind == unit.kind && group.thread == "VM Thread";
   };
@@ -485,6 +497,32 @@ bool OutsideJudge::IsProducer(size_t u, const Totals& totals) const {
          alive * (shares.on_cpu + shares.runnable + shares.storage + shares.network) >
              kUnitTakesPart ||
          alive * shares.sleep > kUnitSleeps;
+}
+
+bool OutsideJudge::Receives(size_t u, const Totals& totals) const {
+  const OutsideUnit& unit = out_->units[u];
+  return Receives(unit, totals.times[unit.key_group].total());
+}
+
+bool OutsideJudge::IsServer(size_t u) const {
+  const OutsideUnit& unit = out_->units[u];
+  if (unit.kind == out_->units[0].kind || IsRayDriver()) return false;
+  // Whoever is nearer to the consumer asks.
+  std::set<int64_t> nearer;
+  for (const OutsideUnit& other : out_->units) {
+    if (other.distance < 0 || (unit.distance >= 0 && other.distance >= unit.distance)) continue;
+    const std::vector<int64_t>& pids = out_->kinds[other.kind].pids;
+    nearer.insert(pids.begin(), pids.end());
+  }
+  const std::vector<int64_t>& own = out_->kinds[unit.kind].pids;
+  return std::any_of(
+      run_.measurements.begin(), run_.measurements.end(), [&](const MeasurementRow& row) {
+        constexpr std::string_view kTcp = "tcp>";
+        if (row.metric != "link_count" || !row.subject.starts_with(kTcp)) return false;
+        const int64_t to = std::strtoll(row.subject.c_str() + kTcp.size(), nullptr, 10);
+        return row.maximum_value.value_or(0) > 0 && nearer.contains(to) &&
+               std::find(own.begin(), own.end(), row.pid) != own.end();
+      });
 }
 
 // The unit further out that ends most of the waits of `u`.

@@ -33,6 +33,13 @@ class OutsideJudge {
   // Whether that limit looks, by these sums, as something else might.
   bool IsAmbiguous(OutsideLimit limit, const Totals& totals) const;
 
+  // Whether sockets brought bytes to the processes of unit `u` all the time.
+  bool Receives(size_t u, const Totals& totals) const;
+
+  // Whether unit `u` is a server: processes that are nearer to the consumer are connected with it
+  // by a network's protocol, not by a pipe alone.
+  bool IsServer(size_t u) const;
+
   // Index of its group.
   size_t consumer() const { return consumer_; }
 
@@ -51,6 +58,7 @@ class OutsideJudge {
   double Waited(size_t wakee, size_t waker, const Totals& totals) const;
   bool IsRayWorker(const OutsideUnit& unit) const;
   bool IsRayDriver() const;
+  bool IsOfOtherRanks(const OutsideUnit& unit) const;
   void FindDistances(const Totals& totals);
   std::set<size_t> LinkedKinds(size_t home) const;
   bool TowardsConsumer(size_t unit, size_t other) const;

@@ -8,107 +8,18 @@
 #include <string_view>
 #include <utility>
 
+#include "analysis/outside/activity_findings.h"
 #include "analysis/outside/findings.h"
 #include "analysis/outside/interpreter_waits.h"
 #include "analysis/outside/judge.h"
+#include "analysis/outside/ranks_seen.h"
 #include "analysis/outside/slices.h"
+#include "analysis/outside/steady.h"
 #include "analysis/outside/uneven_processes.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 namespace {
-
-// Whether processes of each kind lived for much of the time: not so a tool that is run once.
-std::vector<bool> LiveAlong(const Outside& out, const Slices& slices,
-                            const std::vector<size_t>& all) {
-  std::vector<double> longest(out.kinds.size());
-  const Totals totals = Sum(out, slices, all);
-  for (size_t g = 0; g < out.groups.size(); ++g) {
-    double& seconds = longest[out.groups[g].kind];
-    seconds = std::max(seconds, totals.times[g].total());
-  }
-  const double enough = kLivesAlong * *std::max_element(longest.begin(), longest.end());
-  std::vector<bool> live(longest.size());
-  for (size_t k = 0; k < live.size(); ++k) live[k] = longest[k] >= enough;
-  return live;
-}
-
-// How often the consumer exchanged with others in each slice; or, where other processes work for
-// it until near the end, these with any of its threads: a program that loads its libraries starts
-// threads of its own, and tools. A helper that is asked now and then works for nobody.
-std::vector<double> ExchangeIn(const Outside& out, const Slices& slices, size_t consumer,
-                               const std::vector<size_t>& all) {
-  const size_t kind = out.groups[consumer].kind;
-  std::vector<double> with_threads, with_processes;
-  size_t working = 0, first = all.size(), last = 0;  // slices in which they did
-  const std::vector<bool> live = LiveAlong(out, slices, all);
-  for (const size_t s : all) {
-    double threads = 0, processes = 0;
-    for (size_t e = 0; e < slices.num_edges; ++e) {
-      const WakeEdge& edge = out.edges[e];
-      if (!edge.waker || *edge.waker == edge.wakee) continue;
-      const double count = slices.counts[s][e];
-      const size_t of = out.groups[*edge.waker].kind, to = out.groups[edge.wakee].kind;
-      if (!live[of] || !live[to]) continue;
-      if (*edge.waker == consumer || edge.wakee == consumer) threads += count;
-      if (of != to && (of == kind || to == kind)) processes += count;
-    }
-    with_threads.push_back(threads);
-    with_processes.push_back(processes);
-    if (processes <= 0) continue;
-    ++working;
-    first = std::min(first, with_processes.size() - 1);
-    last = with_processes.size();
-  }
-  // What is read every few seconds is in one of several slices.
-  const bool is_steady = 4 * last > 3 * all.size() && 3 * working > last - first;
-  return is_steady ? with_processes : with_threads;
-}
-
-// Without what comes before the first and after the last use of a device that the run is known to
-// use: nothing is trained there.
-std::vector<size_t> WithDevice(const RunView& run, const Slices& slices,
-                               const std::vector<size_t>& all) {
-  std::set<std::string> own;
-  for (const MeasurementRow& row : run.measurements) {
-    if (row.metric == "gpu_processes_count" && row.process_id) own.insert(row.subject);
-  }
-  int64_t first_ns = INT64_MAX, last_ns = 0;
-  for (const AcceleratorUseRow& row : run.accelerator_use) {
-    if (row.use_ratio < kAcceleratorUnused || !own.contains(row.device)) continue;
-    first_ns = std::min(first_ns, row.start_ns);
-    last_ns = std::max(last_ns, row.start_ns + row.duration_ns);
-  }
-  std::vector<size_t> used;
-  for (const size_t s : all) {
-    const int64_t start_ns = slices.index[s] * run.course_slice_ns;
-    if (start_ns >= first_ns && start_ns < last_ns) used.push_back(s);
-  }
-  return static_cast<double>(used.size()) < kFewestSlices ? all : used;
-}
-
-// Slices in which the consumer exchanges with others: a program that loads its libraries, or ends,
-// runs no pipeline. All slices where that is never seen.
-std::vector<size_t> Steady(const Outside& out, const Slices& slices, size_t consumer,
-                           const std::vector<size_t>& all) {
-  const std::vector<double> exchange = ExchangeIn(out, slices, consumer, all);
-  if (static_cast<double>(exchange.size()) < kFewestSlices) return all;
-  // What is read every few seconds is in one of several slices.
-  std::vector<double> some = exchange;
-  std::erase(some, 0.0);
-  if (some.empty()) return all;
-  const double enough = kSteadyExchange * Quantile(some, 0.75);
-  size_t first = 0, last = exchange.size();
-  while (first < last && exchange[first] < enough) ++first;
-  while (last > first && exchange[last - 1] < enough) --last;
-  // The slices in which it begins and ends are only partly of the pipeline.
-  const auto left = [&] { return static_cast<double>(last - first); };
-  if (first > 0 && left() > kFewestSlices) ++first;
-  if (last < exchange.size() && left() > kFewestSlices) --last;
-  if (left() < kFewestSlices) return all;
-  return {all.begin() + static_cast<std::ptrdiff_t>(first),
-          all.begin() + static_cast<std::ptrdiff_t>(last)};
-}
 
 bool InPythonStacks(const RunView& run, std::string_view part) {
   return std::any_of(run.stacks.begin(), run.stacks.end(), [&](const StackRow& stack) {
@@ -320,26 +231,6 @@ void SayUnseenAccelerator(Outside* out) {
   out->unknown.push_back("whether an accelerator computes while the consumer waits for it");
 }
 
-// Leaves `pid` of processes that each take data, and all that belongs to none of the others.
-RunView OfOneRank(const RunView& run, const std::vector<int64_t>& ranks, int64_t pid) {
-  std::set<int64_t> left_out(ranks.begin(), ranks.end());
-  left_out.erase(pid);
-  for (bool grown = true; grown;) {
-    grown = false;
-    for (const ProcessRow& process : run.processes) {
-      if (left_out.contains(process.parent_pid)) grown |= left_out.insert(process.pid).second;
-    }
-  }
-  RunView part = run;
-  part.accelerator_use.clear();
-  std::set<int64_t> ids;
-  std::erase_if(part.processes, [&](const ProcessRow& process) {
-    return left_out.contains(process.pid) && ids.insert(process.process_id).second;
-  });
-  std::erase_if(part.course, [&](const CourseRow& row) { return ids.contains(row.process_id); });
-  return part;
-}
-
 // How long `pid` waits in the slices with these numbers if other ranks are not looked at; nothing
 // where it is not the one whose main thread was seen.
 std::optional<double> WaitOfRank(const RunView& run, const std::vector<int64_t>& ranks, int64_t pid,
@@ -392,12 +283,17 @@ TrainerWaits WaitsOf(const OutsideJudge& judge, const RunView& run, const Slices
   return waits;
 }
 
+double CpuSeconds(const Outside& out) {
+  double seconds = 0;
+  for (const ThreadGroup& group : out.groups) seconds += group.time.on_cpu_s;
+  return seconds;
+}
+
 // How busy the cores were, by whom, and what of them is free.
-void SayCores(const RunView& run, Outside* out) {
+void SayCores(const RunView& run, std::optional<double> tree_cpu_s, Outside* out) {
   const double seconds = static_cast<double>(run.run.duration_ns) * 1e-9;
-  double own = 0;
-  for (const ThreadGroup& group : out->groups) own += group.time.on_cpu_s;
-  const Real used = seconds > 0 ? Real(own / seconds) : std::nullopt;
+  const Real used =
+      seconds > 0 ? Real(tree_cpu_s.value_or(CpuSeconds(*out)) / seconds) : std::nullopt;
   out->core_budget = CoreBudgetOf(run, used);
   const HostRow* busy = run.FindHost("host_busy_cores");
   const HostRow* cores = run.FindHost("host_cores");
@@ -523,7 +419,10 @@ bool MayLoad(const Outside& out) {
   return out.flavour != OutsideFlavour::kTensorflow;
 }
 
-Outside LookFromOutside(const RunView& run) {
+namespace {
+
+// `tree_cpu_s`: CPU time of all processes, where `run` is a part of them.
+Outside Look(const RunView& run, std::optional<double> tree_cpu_s) {
   Outside out;
   Slices slices = BuildSlices(run, &out);
   std::vector<size_t> all(slices.times.size());
@@ -542,7 +441,7 @@ Outside LookFromOutside(const RunView& run) {
   }
   for (size_t e = 0; e < out.edges.size(); ++e) out.edges[e].wait_s = totals.waits[e];
   out.flavour = FlavourOf(out, run);
-  SayCores(run, &out);
+  SayCores(run, tree_cpu_s, &out);
 
   const std::vector<size_t> stopped = StoppedKinds(out);
   bool consumer_stopped = false;
@@ -600,6 +499,11 @@ Outside LookFromOutside(const RunView& run) {
   AddFindings(judge, slices, all, lost.share, &out);
   const auto [limit, culprit] = judge.Decide(whole);
   out.culprit = out.findings[0].limit == limit ? culprit : 0;
+  out.home_activity = LookAtActivity(run, out.kinds[out.units[0].kind].process_ids);
+  if (out.culprit != 0) {
+    out.feeder_activity = LookAtActivity(run, out.kinds[out.units[out.culprit].kind].process_ids);
+  }
+  AskActivity(judge, whole, lost.share, &out);
   FindBusyThread(lost.share, &out);
   const ProcessKind& of_culprit = out.kinds[out.units[out.culprit].kind];
   if (out.flavour == OutsideFlavour::kTorch && of_culprit.name.starts_with("pt_data_worker")) {
@@ -611,6 +515,16 @@ Outside LookFromOutside(const RunView& run) {
                 out.findings[0].probability >= kSureOfRow;
   if (!out.decided)
     out.measure = MeasureFor(out, lost.share > 1 - kSureOfRow ? lost_text : "", stopped);
+  return out;
+}
+
+}  // namespace
+
+Outside LookFromOutside(const RunView& run) {
+  const std::optional<RanksSeen> ranks = FindRanks(run);
+  if (!ranks) return Look(run, std::nullopt);
+  Outside out = Look(OfOneRank(run, ranks->pids, ranks->seen.pid), ranks->tree_cpu_s);
+  out.rank = ranks->seen;
   return out;
 }
 

@@ -56,11 +56,15 @@ int64_t NumberIn(std::string_view text) {
 
 // "train.py:30, loop 28, next" of "main (train.py:30, loop 28, next)".
 void ReadPlace(std::string_view place, PythonFrame* frame) {
-  constexpr std::string_view kLoop = ", loop ", kNoLoop = ", no loop", kNext = ", next";
-  if (place.ends_with(kNext)) {
-    frame->asks = true;
-    place.remove_suffix(kNext.size());
-  }
+  constexpr std::string_view kLoop = ", loop ", kNoLoop = ", no loop";
+  const auto take = [&place](std::string_view mark) {
+    const bool has = place.ends_with(mark);
+    if (has) place.remove_suffix(mark.size());
+    return has;
+  };
+  frame->sleeps = take(", sleeps");
+  frame->locks = take(", locks");
+  frame->asks = take(", next");
   if (place.ends_with(kNoLoop)) {
     frame->is_own = true;
     place.remove_suffix(kNoLoop.size());
@@ -312,9 +316,21 @@ bool StartsProcess(const std::vector<PythonFrame>& frames) {
                      [&](const PythonFrame& frame) { return IsInAny(frame, kFiles); });
 }
 
+bool IsImport(const std::vector<PythonFrame>& frames) {
+  return std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+    return frame.function == "_find_and_load" || frame.function == "_handle_fromlist";
+  });
+}
+
+std::string OwnName(const std::string& thread) {
+  constexpr std::string_view kBefore = "Thread (";
+  if (!thread.starts_with(kBefore) || !thread.ends_with(')')) return thread;
+  return thread.substr(kBefore.size(), thread.size() - kBefore.size() - 1);
+}
+
 bool IsAside(const std::vector<PythonFrame>& frames) {
+  if (IsImport(frames)) return true;
   return std::any_of(frames.begin(), frames.end(), [&](const PythonFrame& frame) {
-    if (frame.function == "_find_and_load" || frame.function == "_handle_fromlist") return true;
     if (IsIn(frame, "datasets/arrow_dataset.py") &&
         (frame.function.ends_with(".map") || frame.function.ends_with(".filter"))) {
       return true;

@@ -17,6 +17,8 @@ struct PythonFrame {
   bool is_own = false;       // a file of the program, not of a library: its loops are known
   int64_t loop = 0;          // 0: in none, or not known
   int64_t outermost = 0;     // the loop of the function that this one is in; itself if in no other
+  bool sleeps = false;       // the line sleeps
+  bool locks = false;        // the line waits at a lock
   bool asks = false;         // the line asks a `for`, or next(), for what comes next
   std::string Name() const;  // "main (train.py:30)"
 };
@@ -60,6 +62,12 @@ bool IsIdle(const std::vector<PythonFrame>& frames);
 
 // Whether they start another process, or wait for the end of one.
 bool StartsProcess(const std::vector<PythonFrame>& frames);
+
+// Whether a module is being loaded.
+bool IsImport(const std::vector<PythonFrame>& frames);
+
+// "_job_producer" of "Thread (_job_producer)", as py-spy names threads by their function.
+std::string OwnName(const std::string& thread);
 
 // Whether that is no part of a loop's steady course, or may be a wait for a device.
 bool IsAside(const std::vector<PythonFrame>& frames);

@@ -21,13 +21,6 @@ struct NamedThreads {
   double idle_ratio() const { return seconds > 0 ? idle_s / seconds : 1; }
 };
 
-// "_job_producer" of "Thread (_job_producer)".
-std::string OwnName(const std::string& thread) {
-  constexpr std::string_view kBefore = "Thread (";
-  if (!thread.starts_with(kBefore) || !thread.ends_with(')')) return thread;
-  return thread.substr(kBefore.size(), thread.size() - kBefore.size() - 1);
-}
-
 template <class Map>
 const typename Map::key_type& LargestKey(const Map& map) {
   return std::max_element(map.begin(), map.end(),

@@ -43,6 +43,15 @@ bool IsOfJava(std::string_view thread) {
   return false;
 }
 
+bool IsOfRanks(std::string_view thread) {
+  constexpr std::string_view kNames[] = {"gloo", "pt_gloo", "nccl",    "NCCL", "pt_nccl",
+                                         "ucx",  "ucp_",    "horovod", "mpi_", "orte_"};
+  for (const std::string_view name : kNames) {
+    if (thread.starts_with(name)) return true;
+  }
+  return false;
+}
+
 std::string WithoutMain(const std::string& thread) {
   return IsMainThread(thread) ? thread.substr(0, thread.size() - std::string(kMainSuffix).size())
                               : thread;

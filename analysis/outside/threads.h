@@ -35,6 +35,9 @@ bool EndedByThreads(WaitCause cause);
 // A thread that a Java virtual machine has for itself, by the first 15 characters of its name.
 bool IsOfJava(std::string_view thread);
 
+// A thread by which a library exchanges gradients with other ranks (Gloo, NCCL, UCX, MPI, Horovod).
+bool IsOfRanks(std::string_view thread);
+
 // Ending of the name that probes give to a group of threads if they are the first threads of their
 // processes.
 inline constexpr const char* kMainSuffix = " (main)";

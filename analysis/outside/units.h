@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/outside/python_activity.h"
 #include "analysis/outside/python_places.h"
 #include "analysis/outside/python_time.h"
 #include "analysis/outside/threads.h"
@@ -87,8 +88,18 @@ struct OutsideFinding {
   double probability = 0;
 };
 
+// The rank that the others wait for, of several that step together.
+struct RankSeen {
+  size_t ranks = 0;
+  int64_t pid = 0;
+  double wait_ratio = 0;         // of its time, for the others
+  double others_wait_ratio = 0;  // the longest of theirs
+  bool is_slowest = false;       // it waits clearly less than another
+};
+
 struct Outside : SeenThreads {
   OutsideFlavour flavour = OutsideFlavour::kPlain;
+  std::optional<RankSeen> rank;            // of several: the one that all below is about
   std::string withheld;                    // no verdict: why; then only what was seen is filled
   std::vector<OutsideUnit> units;          // the consumer first, then by distance and work
   std::vector<OutsideFinding> findings;    // by probability; those with none left out
@@ -111,7 +122,11 @@ struct Outside : SeenThreads {
   std::optional<Accelerators> accelerators;
   std::optional<PythonTime> python;             // of the consumer's main thread
   std::optional<PythonThreads> python_threads;  // of its other ones
-  std::optional<WorkerTime> workers;            // of those of PyTorch that limit, by their stacks
+  // What the threads of the consumer's process are at, and those of the processes that feed it.
+  std::optional<PythonActivity> home_activity, feeder_activity;
+  // Of what findings[0] is by those: the function in which threads wait so. Empty: not by those.
+  std::string activity_place;
+  std::optional<WorkerTime> workers;  // of those of PyTorch that limit, by their stacks
   // Share of the consumer's time in which its main thread waited for Python's interpreter, by
   // stacks: at least; and whether there is no more of it.
   std::optional<double> interpreter_ratio;

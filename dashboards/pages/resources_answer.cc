@@ -62,6 +62,8 @@ std::map<std::pair<std::string, std::string>, std::vector<Sample>> ReadSamples(
       fmt::format("SELECT metric, cause, start_ns, MAX(duration_ns), SUM(value), MAX(kind) FROM "
                   "measurement_interval WHERE run_id = ?1 AND metric IN ({}) AND operator IS NULL "
                   "AND process_id IS NULL AND thread = '' AND start_ns >= ?2 AND start_ns < ?3 "
+                  // Of the machine alone: those of the program's control group are part of them.
+                  "AND (metric <> 'pressure_ns' OR subject = '') "
                   "GROUP BY start_ns, metric, cause ORDER BY start_ns",
                   metrics.substr(2)),
       {page.id(), NsOf(query.Number("from", 0)), to_s > 0 ? NsOf(to_s) : INT64_MAX});

@@ -241,11 +241,7 @@ void AddConditions(const RunView& run, const Statements& statements, FirstPage* 
 
 void MakeWithheld(const RunView& run, const Statements& statements, FirstPage* page) {
   page->badge = "NO VERDICT";
-  std::string why = statements.withheld;
-  if (statements.outside && !statements.outside->withheld.empty()) {
-    why += "; seen from outside: " + statements.outside->withheld;
-  }
-  page->verdict = why;
+  page->verdict = WithheldWords(run, statements);
   constexpr size_t kMostDoubts = 5;
   const auto& doubts = statements.doubts.lines;
   for (size_t i = 1; i < std::min(doubts.size(), kMostDoubts); ++i) {

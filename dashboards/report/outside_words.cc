@@ -97,14 +97,19 @@ std::string WhereTimeGoes(const Outside& seen, size_t u) {
   return text.empty() ? "idle" : text;
 }
 
+// Threads that Python did not start have the program's name, which says nothing of them.
+std::string BusyThreadWord(const Outside& seen) {
+  const analysis::PythonThreads& threads = *seen.python_threads;
+  const bool is_named = !threads.busy_thread.starts_with("python");
+  return fmt::format("another thread of {}'s process, {}", ConsumerWord(seen),
+                     is_named ? threads.busy_thread : "in " + threads.busy_function);
+}
+
 std::string LimitWord(const Outside& seen, OutsideLimit limit) {
   switch (limit) {
     case OutsideLimit::kProducers:
       if (seen.culprit == 0) return "the threads that feed it";
-      if (seen.is_busy_thread) {
-        return fmt::format("another thread of {}'s process, {}", ConsumerWord(seen),
-                           seen.python_threads->busy_thread);
-      }
+      if (seen.is_busy_thread) return BusyThreadWord(seen);
       if (seen.units[seen.culprit].uneven) {
         return "the slowest of " + UnitWord(seen, seen.culprit);
       }
@@ -236,7 +241,14 @@ std::vector<PicturePart> DrawUnits(const Outside& seen) {
   return parts;
 }
 
-std::string LimitLine(const Outside& seen) {
+// "the slowest of 2 ranks, pid 4321: "; empty where there are not several, or they are alike.
+std::string RankWord(const Outside& seen) {
+  if (!seen.rank) return "";
+  return fmt::format("{} of {} ranks, pid {}: ", seen.rank->is_slowest ? "the slowest" : "in each",
+                     seen.rank->ranks, seen.rank->pid);
+}
+
+std::string LimitOfOne(const Outside& seen) {
   constexpr double kMostly = 0.5;
   const analysis::OutsideFinding& first = seen.findings[0];
   const OutsideUnit& unit = seen.units[seen.culprit];
@@ -271,6 +283,8 @@ std::string LimitLine(const Outside& seen) {
         fmt::format("{}: {}pid {}", named(first), said ? "" : unit.name + ", ", Pids(seen, unit));
     if (first.limit == OutsideLimit::kProducers && seen.workers && seen.workers->place) {
       text += ", most of it in " + seen.workers->place->name;
+    } else if (!seen.activity_place.empty()) {
+      text += ", in " + seen.activity_place;
     }
     return text;
   }
@@ -283,6 +297,8 @@ std::string LimitLine(const Outside& seen) {
   }
   return text;
 }
+
+std::string LimitLine(const Outside& seen) { return RankWord(seen) + LimitOfOne(seen); }
 
 // " Of them pid 4321 works 96.2 % of its time, the others 15.0 %."; empty where they work alike.
 std::string SlowestText(const OutsideUnit& unit) {
@@ -297,6 +313,12 @@ std::string SlowestText(const OutsideUnit& unit) {
 
 std::string WhyLine(const Outside& seen) {
   std::string text;
+  if (seen.rank && seen.rank->is_slowest) {
+    text = fmt::format(
+        "Of {} ranks pid {} waits least for the others, {} of its time; one of them waits {}.",
+        seen.rank->ranks, seen.rank->pid, Share(seen.rank->wait_ratio),
+        Share(seen.rank->others_wait_ratio));
+  }
   for (size_t u = 0; u < seen.units.size(); ++u) {
     const OutsideUnit& each = seen.units[u];
     const bool culprit = u == seen.culprit && seen.decided;

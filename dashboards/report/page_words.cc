@@ -44,6 +44,13 @@ std::string BusySentence(const OtherLoad& load) {
       *load.used_cores, load.cores);
 }
 
+std::string WithheldWords(const analysis::RunView& run, const analysis::Statements& statements) {
+  const std::string outside = statements.outside ? statements.outside->withheld : "";
+  if (outside.empty()) return statements.withheld;
+  // That it has no instrumentation says the line above: it is seen from outside.
+  return run.operators.empty() ? outside : statements.withheld + "; seen from outside: " + outside;
+}
+
 Severity SeverityOf(double stall_ratio) {
   constexpr Severity kSeverities[] = {Severity::kGood, Severity::kModerate, Severity::kHigh};
   return kSeverities[static_cast<size_t>(GradeOf(stall_ratio))];

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "analysis/advice/statements.h"
 #include "analysis/model/bottleneck.h"
 #include "dashboards/report/page.h"
 
@@ -25,6 +26,9 @@ std::string Plural(int64_t count, const char* noun);
 
 // "BUSY MACHINE: other programs use 1.6 of 2 cores. ..."
 std::string BusySentence(const OtherLoad& load);
+
+// Why there is no verdict.
+std::string WithheldWords(const analysis::RunView& run, const analysis::Statements& statements);
 
 // The trainer's wait as a grade's colour; thresholds as StallGrade.
 Severity SeverityOf(double stall_ratio);

@@ -335,7 +335,12 @@ void LiveRun::ReadCourses(int64_t from_ns, int64_t to_ns) {
                                  : metric == "gpu_use_ratio"       ? MachineFigure::kAccelerator
                                  : row.Text("cause") == "cpu some" ? MachineFigure::kCpuPressure
                                                                    : MachineFigure::kIoPressure;
-    figures_.courses[course].push_back({row.Number("start_ns"), row.Number("duration_ns"), *value});
+    const int64_t duration_ns = row.Number("duration_ns");
+    // It is read apart from the windows, so a short one may be given more than its own time.
+    const bool of_time = metric == "pressure_ns";
+    figures_.courses[course].push_back(
+        {row.Number("start_ns"), duration_ns,
+         of_time ? std::min(*value, static_cast<double>(duration_ns)) : *value});
   });
 }
 

@@ -52,8 +52,11 @@ void AddBounds(const PipelineModel& model, const Bottleneck& bottleneck, TopVerd
     } else if (limit.Is(analysis::kStageLimit)) {
       verdict->allows[model.stages()[limit.index].name] = limit.bound;
     } else if (!finding.within_first) {
+      std::string name = Printable(LimitWord(limit));
+      if (name.starts_with("the ")) name.erase(0, 4);  // the column is narrow
+      if (name == "trainer's own thread") name = "trainer's thread";
       verdict->resources.push_back(
-          {Printable(LimitWord(limit)), finding.utilisation, limit.bound, decided && i == 0});
+          {std::move(name), finding.utilisation, limit.bound, decided && i == 0});
     }
   }
   std::stable_sort(verdict->resources.begin(), verdict->resources.end(),

@@ -23,13 +23,24 @@ bool BeginsWithWord(std::string_view text, std::string_view word) {
   return text.starts_with(word) && (text.size() == word.size() || !IsWord(text[word.size()]));
 }
 
-// Whether there is a call of the function next() itself, not of one whose name ends so.
-bool CallsNext(std::string_view code) {
-  for (size_t at = code.find("next("); at != std::string_view::npos;
-       at = code.find("next(", at + 1)) {
-    if (at == 0 || (!IsWord(code[at - 1]) && code[at - 1] != '.')) return true;
+// Whether there is a call of the function `call`, not of one whose name ends so; `of_object`: or of
+// a method of that name. `call` ends in its parenthesis: "next(".
+bool Calls(std::string_view code, std::string_view call, bool of_object) {
+  for (size_t at = code.find(call); at != std::string_view::npos; at = code.find(call, at + 1)) {
+    if (at == 0 || (!IsWord(code[at - 1]) && (of_object || code[at - 1] != '.'))) return true;
   }
   return false;
+}
+
+// "with self.write_lock:", "mutex.acquire()".
+bool Locks(std::string_view code) {
+  if (Calls(code, "acquire(", true)) return true;
+  if (!BeginsWithWord(code, "with")) return false;
+  std::string lower(code);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  constexpr std::string_view kNames[] = {"lock", "mutex", "semaphore"};
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [&](std::string_view name) { return lower.find(name) != std::string::npos; });
 }
 
 // What encloses lines with a larger indentation.
@@ -95,7 +106,9 @@ std::vector<LoopOfLine> FindLoops(std::string_view source) {
         found.loop = blocks.back().loop;
         found.outermost = blocks.back().outermost;
       }
-      found.asks = CallsNext(code) || (is_for && EndsInColon(code));
+      found.asks = Calls(code, "next(", false) || (is_for && EndsInColon(code));
+      found.sleeps = !Calls(code, "await ", false) && Calls(code, "sleep(", true);
+      found.locks = Locks(statement);
     }
     lines.push_back(found);
   }
@@ -144,6 +157,8 @@ std::string PythonLoops::Mark(std::string_view frames) {
     marked += found.loop > 0 ? fmt::format(", loop {}", found.loop) : ", no loop";
     if (found.outermost != found.loop) marked += fmt::format(" of {}", found.outermost);
     if (found.asks) marked += ", next";
+    if (found.locks) marked += ", locks";
+    if (found.sleeps) marked += ", sleeps";
     marked += ')';
   }
   return marked;

@@ -119,13 +119,9 @@ void AddCeiling(const RunView& run, const analysis::Statements& statements, Sect
   section->facts.push_back({"reason", statements.withheld});
 }
 
-void AddWithheld(const analysis::Statements& statements, Section* section) {
-  std::string why = statements.withheld;
-  if (statements.outside && !statements.outside->withheld.empty()) {
-    why += "; seen from outside: " + statements.outside->withheld;
-  }
+void AddWithheld(const RunView& run, const analysis::Statements& statements, Section* section) {
   section->facts.push_back({"state", ReportStateName(ReportState::kWithheld)});
-  section->facts.push_back({"reason", why});
+  section->facts.push_back({"reason", WithheldWords(run, statements)});
 }
 
 // What the first page says of the limit beside its name.
@@ -230,7 +226,7 @@ std::optional<Section> VerdictSection(const RunView& run, const analysis::Statem
       section.facts.push_back({"outside_because", statements.withheld});
     }
   } else {
-    AddWithheld(statements, &section);
+    AddWithheld(run, statements, &section);
   }
   if (statements.accelerators) {
     AddAcceleratorFacts(*statements.accelerators, TrainerWord(statements), &section);

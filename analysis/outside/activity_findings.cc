@@ -1,0 +1,177 @@
+#include "analysis/outside/activity_findings.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "analysis/thresholds.h"
+
+namespace headrace::analysis {
+namespace {
+
+// What the threads say, and in which function most of them is at it.
+struct Said {
+  OutsideLimit limit = OutsideLimit::kNone;
+  std::string place;
+  bool is_busy_thread = false;
+};
+
+// Limits that times of threads of one name may show whatever they really wait for.
+bool LooksAlike(OutsideLimit limit) {
+  return limit == OutsideLimit::kLock || limit == OutsideLimit::kInterpreter ||
+         limit == OutsideLimit::kSleep || limit == OutsideLimit::kNone ||
+         limit == OutsideLimit::kPauses;
+}
+
+// Threads of the consumer's process but its own: how many of them there are at a time on or ready
+// for a CPU, asleep, at a socket, at storage.
+UnitShares SumOfHome(const Outside& out) {
+  UnitShares sum;
+  for (size_t u = 1; u < out.units.size(); ++u) {
+    const OutsideUnit& unit = out.units[u];
+    if (unit.kind != out.units[0].kind) continue;
+    sum.on_cpu += unit.threads_count * (unit.shares.on_cpu + unit.shares.runnable);
+    sum.sleep += unit.threads_count * unit.shares.sleep;
+    sum.network += unit.threads_count * unit.shares.network;
+    sum.storage += unit.threads_count * unit.shares.storage;
+  }
+  return sum;
+}
+
+// Threads at work: they compute, or wait in a library that Python does not show.
+std::optional<Said> OfWork(const Outside& out, const PythonActivity& seen) {
+  const double works = seen.Others(Activity::kWorks);
+  const UnitShares home = SumOfHome(out);
+  const std::string& place = seen.places[static_cast<size_t>(Activity::kWorks)];
+  if (home.on_cpu >= kMostlyAtIt * works) {
+    if (works > kOneThreadsTime) return std::nullopt;  // several: what times say of them stands
+    return Said{OutsideLimit::kProducers, place, true};
+  }
+  const std::pair<double, OutsideLimit> waits[] = {{home.network, OutsideLimit::kNetwork},
+                                                   {home.storage, OutsideLimit::kStorage},
+                                                   {home.sleep, OutsideLimit::kSleep}};
+  const auto* most = std::max_element(std::begin(waits), std::end(waits));
+  if (most->first < kMostlyAtIt * works) return std::nullopt;
+  return Said{most->second, place};
+}
+
+// Of the consumer's process. `receives`: sockets bring bytes to it all the time.
+std::optional<Said> OfHome(const Outside& out, bool receives) {
+  if (!out.home_activity || out.home_activity->samples_count < kFewestSamples) return std::nullopt;
+  const PythonActivity& seen = *out.home_activity;
+  const auto place = [&](Activity activity) { return seen.places[static_cast<size_t>(activity)]; };
+  const double events = seen.Others(Activity::kEvents);
+  const double network = seen.Others(Activity::kNetwork) + (receives ? events : 0);
+  const double sleeps = seen.Others(Activity::kSleeps), locks = seen.Others(Activity::kLocks);
+  const double works = seen.Others(Activity::kWorks);
+  const double all = network + sleeps + locks + works;
+  if (all < kMostlyAtIt) {
+    // Everybody waits for an event loop that waits for nothing from outside.
+    if (events >= kMostlyAtIt && !receives) return Said{OutsideLimit::kSleep, ""};
+    return std::nullopt;
+  }
+  const double enough = kClearlyMost * all;
+  if (network >= enough) {
+    const bool in_loop = events > seen.Others(Activity::kNetwork);
+    return Said{OutsideLimit::kNetwork, in_loop ? "" : place(Activity::kNetwork)};
+  }
+  if (sleeps >= enough) return Said{OutsideLimit::kSleep, place(Activity::kSleeps)};
+  if (locks >= enough) return Said{OutsideLimit::kLock, place(Activity::kLocks)};
+  if (works >= enough) return OfWork(out, seen);
+  return std::nullopt;
+}
+
+// Of processes that feed the consumer: what their main threads are at, or the threads that these
+// wait for.
+std::optional<Said> OfFeeders(const PythonActivity& seen, bool receives) {
+  if (seen.samples_count < kFewestSamples) return std::nullopt;
+  if (seen.Main(Activity::kWaitsForRoom) >= kClearlyMost) return Said{OutsideLimit::kConsumer, ""};
+  if (seen.Main(Activity::kNetwork) >= kMostlyAtIt) return Said{OutsideLimit::kNetwork, ""};
+  if (seen.Main(Activity::kLocks) >= kMostlyAtIt) return Said{OutsideLimit::kLock, ""};
+  if (seen.Main(Activity::kWaitsForOthers) < kMostlyAtIt) return std::nullopt;
+  const double network =
+      seen.Others(Activity::kNetwork) + (receives ? seen.Others(Activity::kEvents) : 0);
+  const double others = seen.Others(Activity::kSleeps) + seen.Others(Activity::kLocks) +
+                        seen.Others(Activity::kWorks);
+  if (network < kMostlyAtIt || network < kClearlyMost * (network + others)) return std::nullopt;
+  return Said{OutsideLimit::kNetwork, seen.places[static_cast<size_t>(Activity::kNetwork)]};
+}
+
+// The unit of the consumer's process whose threads do most at it.
+size_t UnitAt(const Outside& out, OutsideLimit limit) {
+  size_t best = 0;
+  double most = 0;
+  for (size_t u = 1; u < out.units.size(); ++u) {
+    const OutsideUnit& unit = out.units[u];
+    if (unit.kind != out.units[0].kind) continue;
+    const UnitShares& shares = unit.shares;
+    const double at =
+        unit.threads_count * (limit == OutsideLimit::kNetwork ? shares.network
+                              : limit == OutsideLimit::kSleep ? shares.sleep
+                              : limit == OutsideLimit::kLock  ? shares.lock
+                                                              : shares.on_cpu + shares.runnable);
+    if (best != 0 && at <= most) continue;
+    most = at;
+    best = u;
+  }
+  return best;
+}
+
+void PutFirst(OutsideLimit limit, double likely, Outside* out) {
+  std::erase_if(out->findings,
+                [&](const OutsideFinding& finding) { return finding.limit == limit; });
+  for (OutsideFinding& other : out->findings) other.probability *= 1 - likely;
+  out->findings.insert(out->findings.begin(), {limit, likely});
+}
+
+// A server that runs in the process tree: whatever it waits for is, for those who ask it, the
+// network's.
+bool TurnToServer(const OutsideJudge& judge, Outside* out) {
+  const OutsideLimit first = out->findings[0].limit;
+  const bool waits = first == OutsideLimit::kSleep || first == OutsideLimit::kLock ||
+                     first == OutsideLimit::kNetwork || first == OutsideLimit::kNone;
+  if (!waits || out->culprit == 0 || !judge.IsServer(out->culprit)) return false;
+  double sum = 0;
+  for (const OutsideFinding& finding : out->findings) {
+    if (finding.limit == OutsideLimit::kSleep || finding.limit == OutsideLimit::kLock ||
+        finding.limit == OutsideLimit::kNetwork) {
+      sum += finding.probability;
+    }
+  }
+  // A timer there is no idle one: its clients' waits end at what it sends.
+  if (first == OutsideLimit::kSleep) sum = std::max(sum, kSampledThread);
+  std::erase_if(out->findings, [](const OutsideFinding& finding) {
+    return finding.limit == OutsideLimit::kSleep || finding.limit == OutsideLimit::kLock;
+  });
+  PutFirst(OutsideLimit::kNetwork, std::min(1.0, sum), out);
+  return true;
+}
+
+}  // namespace
+
+void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_share, Outside* out) {
+  if (out->stall_ratio < kSmallStall || out->knowledge < OutsideKnowledge::kCounts) return;
+  if (TurnToServer(judge, out)) return;
+  if (!LooksAlike(out->findings[0].limit)) return;
+  const bool at_home = out->culprit == 0 || out->units[out->culprit].kind == out->units[0].kind;
+  std::optional<Said> said;
+  if (at_home) {
+    said = OfHome(*out, judge.Receives(0, whole));
+  } else if (out->feeder_activity) {
+    said = OfFeeders(*out->feeder_activity, judge.Receives(out->culprit, whole));
+  }
+  if (!said) return;
+  if (said->limit != out->findings[0].limit) {
+    PutFirst(said->limit, kSampledThread * (1 - lost_share), out);
+  }
+  out->activity_place = said->place;
+  if (at_home) out->culprit = UnitAt(*out, said->limit);
+  if (said->limit == OutsideLimit::kConsumer) out->culprit = 0;
+  out->is_busy_thread = said->is_busy_thread;
+  if (!said->is_busy_thread) return;
+  if (!out->python_threads) out->python_threads.emplace();
+  out->python_threads->busy_thread =
+      out->home_activity->threads[static_cast<size_t>(Activity::kWorks)];
+  out->python_threads->busy_function = said->place;
+}
+
+}  // namespace headrace::analysis

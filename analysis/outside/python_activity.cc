@@ -1,0 +1,181 @@
+#include "analysis/outside/python_activity.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+namespace headrace::analysis {
+namespace {
+
+// How a call of the standard library or of a client library is known: its file ends in or is below
+// `file`, and its function has `function` in its name (empty: any).
+struct Known {
+  Activity activity;
+  std::string_view file, function;
+};
+
+// Of frames from the innermost outwards the first that is known decides. What only passes on, as
+// Condition.wait() of a queue, stands behind those that use it.
+constexpr Known kKnown[] = {
+    // Something to do.
+    {Activity::kIdle, "concurrent/futures/thread.py", "_worker"},
+    {Activity::kIdle, "multiprocessing/pool.py", "worker"},
+    {Activity::kIdle, "multiprocessing/pool.py", "_handle_"},
+    {Activity::kIdle, "multiprocessing/queues.py", "_feed"},
+    {Activity::kIdle, "multiprocessing/resource_sharer.py", "_serve"},
+    {Activity::kIdle, "socket.py", "accept"},
+    {Activity::kIdle, "torch/utils/data/_utils/worker.py", "_worker_loop"},
+    {Activity::kIdle, "socketserver.py", ""},
+    {Activity::kIdle, "http/server.py", ""},
+    {Activity::kIdle, "tqdm/_monitor.py", ""},
+    {Activity::kIdle, "logging/handlers.py", "dequeue"},
+    // Locks; some wait for them by sleeping.
+    {Activity::kLocks, "filelock/", ""},
+    {Activity::kLocks, "portalocker/", ""},
+    {Activity::kLocks, "fasteners/", ""},
+    {Activity::kLocks, "threading.py", "Semaphore"},
+    {Activity::kLocks, "multiprocessing/synchronize.py", "__enter__"},
+    // Queues and what is like them.
+    {Activity::kWaitsForRoom, "queue.py", "put"},
+    {Activity::kWaitsForRoom, "multiprocessing/queues.py", "put"},
+    {Activity::kWaitsForOthers, "queue.py", "get"},
+    {Activity::kWaitsForOthers, "multiprocessing/queues.py", "get"},
+    {Activity::kWaitsForOthers, "multiprocessing/pool.py", ""},
+    {Activity::kWaitsForOthers, "multiprocessing/connection.py", ""},
+    {Activity::kWaitsForOthers, "multiprocessing/popen_", ""},
+    {Activity::kWaitsForOthers, "concurrent/futures/_base.py", ""},
+    {Activity::kWaitsForOthers, "subprocess.py", ""},
+    {Activity::kWaitsForOthers, "ray/", ""},
+    // Sockets.
+    {Activity::kNetwork, "socket.py", ""},
+    {Activity::kNetwork, "ssl.py", ""},
+    {Activity::kNetwork, "http/client.py", ""},
+    {Activity::kNetwork, "urllib3/util/wait.py", ""},
+    {Activity::kNetwork, "urllib3/connection", ""},
+    {Activity::kNetwork, "pymongo/network", ""},
+    {Activity::kNetwork, "redis/_parsers/", ""},
+    {Activity::kNetwork, "grpc/", ""},
+    {Activity::kEvents, "asyncio/base_events.py", "_run_once"},
+    {Activity::kEvents, "uvloop/", ""},
+    // What waits for a thread of its own process, last, as all of the above use it.
+    {Activity::kWaitsForOthers, "threading.py", "wait"},
+    {Activity::kWaitsForOthers, "threading.py", "join"},
+    {Activity::kWaitsForOthers, "tensorflow/python/data/ops/iterator_ops.py", ""},
+};
+
+bool EndsInOrIsBelow(std::string_view file, std::string_view part) {
+  for (size_t at = file.find(part); at != std::string_view::npos; at = file.find(part, at + 1)) {
+    if (at == 0 || file[at - 1] == '/') return true;
+  }
+  return false;
+}
+
+const Known* FindKnown(const PythonFrame& frame) {
+  const auto* found = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& known) {
+    return EndsInOrIsBelow(frame.file, known.file) &&
+           frame.function.find(known.function) != std::string_view::npos;
+  });
+  return found == std::end(kKnown) ? nullptr : found;
+}
+
+// Whether the file is one whose functions, when innermost, do nothing but wait for others.
+bool OnlyWaits(const PythonFrame& frame) {
+  constexpr std::string_view kFiles[] = {"threading.py",
+                                         "selectors.py",
+                                         "socket.py",
+                                         "ssl.py",
+                                         "queue.py",
+                                         "multiprocessing/queues.py",
+                                         "multiprocessing/synchronize.py",
+                                         "multiprocessing/connection.py"};
+  return std::any_of(std::begin(kFiles), std::end(kFiles),
+                     [&](std::string_view file) { return EndsInOrIsBelow(frame.file, file); });
+}
+
+bool Sleeps(const PythonFrame& frame) {
+  return frame.sleeps || frame.function == "sleep" || frame.function.ends_with(".sleep") ||
+         EndsInOrIsBelow(frame.file, "tenacity/nap.py");
+}
+
+std::string KeyOfMost(const std::map<std::string, double>& seconds) {
+  const auto most =
+      std::max_element(seconds.begin(), seconds.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == seconds.end() ? "" : most->first;
+}
+
+}  // namespace
+
+Activity ActivityOf(const std::vector<PythonFrame>& frames) {
+  const PythonFrame& last = frames.back();
+  // Those that lock a file look for it again and again.
+  const auto of_lock = [](const PythonFrame& frame) {
+    const Known* known = FindKnown(frame);
+    return known != nullptr && known->activity == Activity::kLocks;
+  };
+  if (std::any_of(frames.end() - std::min<std::ptrdiff_t>(4, std::ssize(frames)), frames.end(),
+                  of_lock)) {
+    return Activity::kLocks;
+  }
+  if (Sleeps(last)) return Activity::kSleeps;
+  if (last.locks) return Activity::kLocks;
+  if (!OnlyWaits(last)) {
+    // A function in which a thread waits without calling another.
+    const Known* known = FindKnown(last);
+    return known == nullptr ? Activity::kWorks : known->activity;
+  }
+  // What it waits for is said by the one that called it: a queue, a pool, a client.
+  constexpr std::ptrdiff_t kCallers = 8;
+  Activity found = Activity::kWaitsForOthers;
+  const auto first = frames.end() - std::min(kCallers, std::ssize(frames));
+  bool is_found = false;
+  for (auto frame = frames.end(); frame != first;) {
+    --frame;
+    if (frame->is_own) break;
+    const Known* known = FindKnown(*frame);
+    if (known == nullptr) continue;
+    // Something to do, an event loop, and a full queue are further out than what they wait in.
+    const bool decides = !is_found || known->activity == Activity::kIdle ||
+                         known->activity == Activity::kEvents ||
+                         known->activity == Activity::kWaitsForRoom;
+    if (decides) found = known->activity;
+    is_found = true;
+  }
+  return found;
+}
+
+std::optional<PythonActivity> LookAtActivity(const RunView& run,
+                                             const std::vector<int64_t>& process_ids) {
+  PythonActivity seen;
+  std::array<std::map<std::string, double>, kNumActivities> places, threads;
+  for (const StackRow& stack : run.stacks) {
+    if (stack.kind != "python" || !stack.process_id) continue;
+    if (std::find(process_ids.begin(), process_ids.end(), *stack.process_id) == process_ids.end()) {
+      continue;
+    }
+    const std::vector<PythonFrame> frames = FramesOf(stack.folded);
+    if (frames.empty() || IsImport(frames)) continue;
+    const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
+    const auto at = static_cast<size_t>(ActivityOf(frames));
+    if (stack.thread == "MainThread") {
+      seen.sampled_s += seconds;
+      seen.samples_count += stack.samples_count;
+      seen.main[at] += seconds;
+      continue;
+    }
+    seen.others[at] += seconds;
+    const PythonFrame* own = InnermostOwn(frames, 0);
+    places[at][(own != nullptr ? *own : frames.back()).Name()] += seconds;
+    threads[at][OwnName(stack.thread)] += seconds;
+  }
+  if (seen.sampled_s <= 0) return std::nullopt;
+  for (size_t a = 0; a < kNumActivities; ++a) {
+    seen.main[a] /= seen.sampled_s;
+    seen.others[a] /= seen.sampled_s;
+    seen.places[a] = KeyOfMost(places[a]);
+    seen.threads[a] = KeyOfMost(threads[a]);
+  }
+  return seen;
+}
+
+}  // namespace headrace::analysis
