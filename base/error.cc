@@ -40,6 +40,9 @@ Error ErrnoError(int error_number, const std::string& action, const std::string&
       code = ExitCode::kResources;
       fix = "raise the limit of the size of files ('ulimit -f') or write elsewhere";
       break;
+    case EROFS:
+      fix = "write elsewhere";
+      break;
     case ENOMEM:
       code = ExitCode::kResources;
       break;

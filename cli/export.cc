@@ -30,8 +30,12 @@ std::string ChosenFormat(const ExportOptions& options) {
   if (!options.endpoint.empty()) return "otlp";
   const std::string format = dashboards::FormatOfFile(options.output);
   if (!format.empty()) return format;
-  throw Error(ExitCode::kUsage, "no format given", "--format",
-              "'headrace export --list' has the formats");
+  if (options.output.empty()) {
+    throw Error(ExitCode::kUsage, "no format given", "--format",
+                "'headrace export --list' has the formats");
+  }
+  throw Error(ExitCode::kUsage, "no format has files that end so", options.output,
+              "give --format; 'headrace export --list' has the formats");
 }
 
 void WriteToFile(const ExportOptions& options, const std::string& name,
@@ -125,7 +129,8 @@ HR_COMMAND(
            "Leave out windows that begin before this time of the run (2s, 1m30s)");
        command_line.AddOption("--until", options->until,
                               "Leave out windows that begin at or after this time");
-       command_line.AddOption("--view", options->view, "csv, ndjson: write this view of the store")
+       command_line
+           .AddOption("--view", options->view, "csv, ndjson, arrow: write this view of the store")
            ->TypeName("NAME");
        command_line
            .AddOption("--kind", options->kind,

@@ -15,6 +15,7 @@ struct GuardedStream {
   int descriptor;
   TerminalFilter filter;
   std::FILE* plain = nullptr;  // what stdout or stderr was
+  int failure = 0;             // errno of the first write that failed
 };
 // Not freed: the C library writes what is left in the streams after everything else has ended.
 GuardedStream* const output = new GuardedStream{STDOUT_FILENO, {}, nullptr};
@@ -33,9 +34,10 @@ bool WriteAll(int descriptor, const std::string& text) {
 // 0 tells the stream of an error; errno stays.
 ssize_t WriteGuarded(void* cookie, const char* bytes, size_t size) {
   auto* stream = static_cast<GuardedStream*>(cookie);
-  return WriteAll(stream->descriptor, stream->filter.Pass({bytes, size}))
-             ? static_cast<ssize_t>(size)
-             : 0;
+  if (WriteAll(stream->descriptor, stream->filter.Pass({bytes, size})))
+    return static_cast<ssize_t>(size);
+  if (stream->failure == 0) stream->failure = errno;
+  return 0;
 }
 
 // Standard streams are variables in the GNU C library, which says so.
@@ -68,6 +70,8 @@ OutputGuard::~OutputGuard() {
   Release(output, &stdout);
   Release(error_output, &stderr);
 }
+
+int StandardOutputFailure() { return output->failure; }
 
 std::FILE* DataOutput() {
   return output->plain == nullptr || isatty(STDOUT_FILENO) == 1 ? stdout : output->plain;

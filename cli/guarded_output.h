@@ -16,6 +16,9 @@ class OutputGuard {
   OutputGuard& operator=(const OutputGuard&) = delete;
 };
 
+// The errno of the first write to standard output that failed; 0: none has.
+int StandardOutputFailure();
+
 // Standard output without a guard, for data in files and pipes; the guarded one where standard
 // output is a terminal.
 std::FILE* DataOutput();

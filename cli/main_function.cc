@@ -205,6 +205,9 @@ int Main(int argc, char** argv) {
     // A reader that has seen enough is no failure.
     if ((std::fflush(stdout) != 0 || std::fflush(DataOutput()) != 0) && errno != EPIPE)
       throw ErrnoError(errno, "write", "standard output");
+    // A write before the last may have failed, too, as that of a page longer than the buffer.
+    const int failed = StandardOutputFailure();
+    if (failed != 0 && failed != EPIPE) throw ErrnoError(failed, "write", "standard output");
   });
   if (!failure) return code;
   std::fflush(stdout);

@@ -283,7 +283,7 @@ HR_COMMAND(
          "  headrace plan                               # for the latest run\n"
          "  headrace plan nightly --cores 8 --memory 4G -o plan.json\n"
          "  headrace plan latest --target 282000rows/s --json\n"
-         "  headrace plan latest --what-if decode.parallelism=4 fetch.cost=0.5\n"
+         "  headrace plan latest --what-if decode.parallelism=4 stage:fetch.cost=0.5\n"
          "  headrace plan latest --cache memory=8GiB --epoch-rows 3000000 --epochs 10\n"
          "  headrace plan latest --emit dataloader        # num_workers=..., to be pasted\n",
      .exit_codes = "0 ok, 2 usage, 4 no plan fits the budget or keeps the rate within it, or the "

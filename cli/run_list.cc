@@ -104,14 +104,26 @@ ShortVerdict VerdictOf(const std::string& database, int64_t run_id) {
   return out;
 }
 
+constexpr int kStartedCells = 12, kLengthCells = 9;  // with the space behind
+
 struct ListColumns {
   int name = 0;
+  bool started = true, length = true;  // not where lines would wrap
   bool tags = false;
 
   explicit ListColumns(int width) {
-    constexpr int kOthers = 69, kTags = 12, kLeastName = 12, kMostName = 32;
-    name = std::clamp(width - kOthers, kLeastName, kMostName);
-    tags = width - kOthers - name >= kTags;
+    constexpr int kTags = 12, kLeastName = 12, kMostName = 32;
+    int others = 68;
+    if (width < others + kLeastName) {
+      started = false;
+      others -= kStartedCells;
+    }
+    if (width < others + kLeastName) {
+      length = false;
+      others -= kLengthCells;
+    }
+    name = std::clamp(width - others - 1, kLeastName, kMostName);
+    tags = width - others - 1 - name >= kTags;
   }
 };
 
@@ -119,8 +131,10 @@ void PrintLine(const ListColumns& columns, const std::string& run, const std::st
                const std::string& started, const std::string& length, const ShortVerdict& verdict,
                const std::string& tags) {
   std::string line =
-      fmt::format("{:>5}  {}  {:<11} {:>8}  {:>7}  {} {:>14}", run,
-                  dashboards::FitName(name, static_cast<size_t>(columns.name)), started, length,
+      fmt::format("{:>5}  {}  {}{} {:>7}  {} {:>14}", run,
+                  dashboards::FitName(name, static_cast<size_t>(columns.name)),
+                  columns.started ? fmt::format("{:<{}}", started, kStartedCells) : "",
+                  columns.length ? fmt::format("{:>{}} ", length, kLengthCells - 1) : "",
                   verdict.waited, dashboards::FitName(verdict.limit, 13), verdict.rate);
   if (columns.tags && !tags.empty()) line += "  " + tags;
   while (line.back() == ' ') line.pop_back();

@@ -37,7 +37,7 @@ has_python() { "$PYTHON" -c "import $1" 2> /dev/null || skip "$PYTHON has no mod
   "$HEADRACE" export first -o run.pftrace
   cmp run.pftrace perfetto.out
   run "$HEADRACE" export first -o run.unknown
-  one_line_error 2 "no format given"
+  one_line_error 2 "run.unknown: no format has files that end so; give --format"
 }
 
 @test "a file that exists is kept unless asked, and nothing half is left" {

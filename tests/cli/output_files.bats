@@ -46,6 +46,14 @@ reports() { "$HEADRACE" report first "$@" || [ $? -eq 4 ]; }
   until_true 10 jq -e '.schema == "headrace.plan/1"' substituted
 }
 
+@test "a standard output that takes nothing is a failure, in the first write as in the last" {
+  recorded
+  for command in "report first" "report first --json" runs "plan first" "completion bash" doctor; do
+    run bash -c "\"$HEADRACE\" $command 2>&1 > /dev/full | tail -n 1; exit \${PIPESTATUS[0]}"
+    one_line_error 7 "standard output: cannot write: No space left"
+  done
+}
+
 @test "outputs follow the umask, or the file they replace" {
   recorded
   (umask 077 && "$HEADRACE" plan first -o new.json)

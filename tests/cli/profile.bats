@@ -54,6 +54,18 @@ sql() { "$HEADRACE" query --format csv "$1" | tail -n +2; }
   [ ! -e "$HEADRACE_DB" ] || [ "$(sql 'SELECT COUNT(*) FROM run_summary')" = 0 ]
 }
 
+@test "a headrace without its Python package says so before it records a Python program" {
+  mkdir alone
+  cp "$HEADRACE" alone/headrace
+  run alone/headrace profile --level 1 -- python3 -c ''
+  [[ "$output" == *"no instrumentation: the Python package is not where this headrace expects it"* ]]
+  [[ "$output" == *"docs/install.md"* ]]
+  run "$HEADRACE" profile --level 1 -- python3 -c ''
+  [[ "$output" != *"no instrumentation"* ]]
+  run alone/headrace profile --level 1 -- true
+  [[ "$output" != *"no instrumentation"* ]]
+}
+
 @test "arguments reach the command untouched" {
   run "$HEADRACE" profile -q -- printf '%s|' -- --db x '' '{}' '%%' 'a b' "q'q"
   [ "$output" = "--|--db|x||{}|%%|a b|q'q|" ]

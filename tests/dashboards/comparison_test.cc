@@ -209,6 +209,19 @@ TEST(ComparisonPage, IsTheSameFromItsJson) {
   }
 }
 
+// A block of a run has no figure of a whole run; the run itself counts.
+TEST(ComparisonPage, BlocksWithoutAFigureOfTheRunAreNotLeftOut) {
+  ComparisonInput input = Pairs(3, 2, 0.01);
+  input.unit = analysis::ComparedUnit::kBlock;
+  constexpr auto kFirst = static_cast<size_t>(Figure::kRowsPerSecond);
+  RunFigures& block = input.a.samples[1].figures;
+  block.values[kFirst].reset();
+  block.reasons[kFirst] = analysis::kOfWholeRun;
+  EXPECT_THAT(Text(Page(input, Notes())), Not(HasSubstr("LEFT OUT")));
+  block.reasons[kFirst] = "not recorded";
+  EXPECT_THAT(Text(Page(input, Notes())), HasSubstr("LEFT OUT"));
+}
+
 TEST(ComparisonPage, AnyOtherJsonIsRefused) {
   const ComparisonInput input = Pairs(4, 2, 0.01);
   const Comparison comparison = analysis::Compare(input);

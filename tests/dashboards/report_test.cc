@@ -14,6 +14,7 @@
 #include "dashboards/render/render.h"
 #include "dashboards/report/make_report.h"
 #include "dashboards/report/report_state.h"
+#include "tests/analysis/outside_run.h"
 #include "tests/analysis/synthetic_run.h"
 #include "tests/dashboards/example_pipeline.h"
 #include "tests/dashboards/golden.h"
@@ -327,7 +328,16 @@ TEST(Report, ShortRunsAndRunsWithoutAccountsAreWithheld) {
   run.run.duration_ns = 10'000'000'000;
   report = Make(run);
   EXPECT_FALSE(report.decided);
-  EXPECT_THAT(RenderText(report, {100, true}), testing::HasSubstr("no instrumentation"));
+  EXPECT_THAT(RenderText(report, {100, true}), testing::HasSubstr("no thread was seen"));
+}
+
+// That it is seen from outside says the page's first line.
+TEST(Report, AShortRunSeenFromOutsideSaysOnceWhatItIs) {
+  analysis::OutsideRun run(0.5, 1);
+  run.Process(1, 0, "python").OnCpu(1, "python (main)", 0.4);
+  const std::string text = RenderText(Make(run.view), {100, true});
+  EXPECT_THAT(text, testing::HasSubstr("NO VERDICT  too short for a verdict"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("this run has no instrumentation")));
 }
 
 TEST(Report, InterruptedRunsAreMarked) {

@@ -279,6 +279,36 @@ TEST_F(ServedSite, AHostileStateEndsNoHeader) {
   EXPECT_EQ(text.find("\nSet-Cookie"), std::string::npos) << text;
 }
 
+// What the program's control group waits for is a part of what the machine does.
+TEST_F(ServedSite, PressureIsTheMachines) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  collectors::MeasurementBatch batch;
+  batch.metrics.push_back({"pressure_ns", "ns", "counter", "counter", "", "h"});
+  for (const char* subject : {"", "/a/group"}) {
+    collectors::MeasurementRow row;
+    row.id = static_cast<int64_t>(batch.definitions.size());
+    row.metric = "pressure_ns";
+    row.source = "counter";
+    row.subject = subject;
+    row.cause = "cpu some";
+    batch.totals.push_back({row.id, kSecond, 4e8, 4e8, 4e8, 4e8, {}});
+    batch.intervals.push_back({row.id, 0, kSecond, 4e8});
+    batch.definitions.push_back(std::move(row));
+  }
+  const analysis::RunView run = analysis::Record(SlowFetch(), 8, 3);
+  collectors::RunStore store(files_.path());
+  const int64_t id = store.BeginRun(InfoOf(run, "pressed"));
+  store.Append(id, {SampleOf(run, run.windows[0])}, batch);
+  store.FinishRun(id, collectors::RunState::kComplete);
+  const json answer = Json(Get("/api/runs/" + std::to_string(id) + "/resources"));
+  for (const json& series : answer["series"]) {
+    if (series["key"] != "psi_cpu") continue;
+    EXPECT_EQ(series["v"], json({0.4}));
+    return;
+  }
+  FAIL() << "no pressure is shown: " << answer;
+}
+
 TEST_F(ServedSite, SqlReadsAndDoesNothingElse) {
   const json good = Json(Post("/api/sql", R"({"sql":"SELECT 1 AS one, NULL, 'x'"})"));
   EXPECT_EQ(good["columns"][0], "one");

@@ -229,6 +229,31 @@ TEST_F(TopStore, KeepsTheEndOfALongRunOnly) {
   EXPECT_EQ(run.figures().run.windows.size(), 600u);
 }
 
+// Pressure is read apart from the windows: a short one may be given more than its own time.
+TEST_F(TopStore, NobodyWaitsForMoreThanAllOfTheTime) {
+  collectors::RunStore store(path_);
+  const int64_t id = store.BeginRun(Info("short"));
+  collectors::MeasurementBatch batch;
+  batch.metrics.push_back({"pressure_ns", "ns", "counter", "counter", "", "h"});
+  collectors::MeasurementRow row;
+  row.metric = "pressure_ns";
+  row.source = "counter";
+  row.cause = "cpu some";
+  batch.definitions.push_back(row);
+  batch.totals.push_back({0, kSecondNs, 4e8, 4e8, 4e8, 4e8, {}});
+  for (int64_t i = 0; i < 5; ++i)
+    batch.intervals.push_back({0, Interval(i).start_ns, Interval(i).duration_ns, 3e8});
+  store.Append(id, {Interval(0), Interval(1), Interval(2), Interval(3), Interval(4)}, batch);
+  const LiveRun run(path_, id);
+  const TopModel model = MakeTopModel(run.figures(), nullptr, kSecondNs);
+  for (const TopTrend& trend : model.trends) {
+    if (trend.title != "some task waits for a core") continue;
+    EXPECT_EQ(trend.last, "100 %");
+    return;
+  }
+  FAIL() << "no pressure is shown";
+}
+
 TEST_F(TopStore, WhichRunIsMeant) {
   EXPECT_THROW(ChooseLiveRun(path_, ""), Error);
   collectors::RunStore store(path_);
