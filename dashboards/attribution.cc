@@ -50,7 +50,7 @@ std::string Percent(double ratio) {
 
 // "12 % more", "12 % less"; from nothing it is not a matter of per cent.
 std::string MoreOrLess(double a, double b, const char* more, const char* less) {
-  if (a <= 0) return std::string("some ") + more + " than nothing";
+  if (a <= 0) return std::string(more) + ", from nothing";
   if (b / a >= 1000) return "over 1000 times as much";
   if (b / a > 3) return fmt::format("{:.{}f} times as much", b / a, b / a < 10 ? 1 : 0);
   return fmt::format("{} {}", Percent(b / a - 1), b > a ? more : less);
@@ -67,9 +67,13 @@ std::string OperatorWords(const AttributionRow& row, const std::string& unit) {
   }
   const double cpu = row.b->cpu_s - row.a->cpu_s, blocked = row.b->blocked_s - row.a->blocked_s;
   if (std::abs(cpu) >= std::abs(blocked)) {
+    if (row.a->cpu_s <= 0)
+      return fmt::format("uses {} CPU per {}, in A none", Length(row.b->cpu_s), unit);
     return fmt::format("uses {} CPU per {}", MoreOrLess(row.a->cpu_s, row.b->cpu_s, "more", "less"),
                        unit);
   }
+  if (row.a->blocked_s <= 0)
+    return fmt::format("is blocked {} per {}, in A not at all", Length(row.b->blocked_s), unit);
   return fmt::format("is blocked {} per {}",
                      MoreOrLess(row.a->blocked_s, row.b->blocked_s, "longer", "shorter"), unit);
 }
@@ -82,6 +86,10 @@ std::string Words(const AttributionRow& row, const std::string& unit) {
     case AttributedTo::kOperator:
       return fmt::format("{} {}", name, OperatorWords(row, unit));
     case AttributedTo::kUnattributed:
+      if (row.a && row.b && row.a->cpu_s <= 0) {
+        return fmt::format("CPU time outside the operators: {} per {}, in A none",
+                           Length(row.b->cpu_s), unit);
+      }
       return fmt::format(
           "CPU time outside the operators: {} per {}",
           row.a && row.b ? MoreOrLess(row.a->cpu_s, row.b->cpu_s, "more", "less") : "changed",

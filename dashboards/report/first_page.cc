@@ -112,8 +112,13 @@ class Picture {
     const analysis::StageModel& stage = model_.stages()[s];
     AddInputs(stage.inputs);
     const bool limit = std::find(limits_.begin(), limits_.end(), s) != limits_.end();
+    // One thread that loads and computes in turn: both shares are of its time, and sum to all of
+    // it.
+    const bool in_turn =
+        model_.stages().size() == 1 && HasTrainer(model_) && model_.current().parallelism[s] == 0;
+    const double busy = in_turn ? model_.stall_ratio() : stage.busy_ratio;
     parts_.push_back({PicturePart::Kind::kStage, stage.name, stage.parallelism,
-                      std::clamp(stage.busy_ratio, 0.0, 1.0), limit});
+                      std::clamp(busy, 0.0, 1.0), limit});
     std::optional<double> fill;
     if (stage.queue) fill = run_.queues[*stage.queue].mean_occupancy_ratio;
     if (stage.output || HasTrainer(model_)) {

@@ -68,6 +68,7 @@ export function change(value: Maybe): string {
   if (value === 0) return `0${GAP}%`;
   if (value >= 9.995) return `×${digits(1 + value)}`; // +1100 % reads worse
   const of100 = Math.abs(value * 100);
+  if (of100 < 0.05) return `0.0${GAP}%`;
   const sign = value < 0 ? "−" : "+";
   return `${sign}${of100 >= 9.95 ? of100.toFixed(0) : of100.toFixed(1)}${GAP}%`;
 }

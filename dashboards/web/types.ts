@@ -28,6 +28,7 @@ export interface RunRow {
   stall_ratio: Figure;
   trains?: boolean; // false: nobody computed, so nobody waited
   comparison: number | null;
+  comparison_verdict?: string; // of that comparison; empty: it came to none
 }
 
 export interface Runs {

@@ -75,6 +75,24 @@ TEST(AttributionPage, SaysWhatCarriesTheChange) {
   EXPECT_THAT(sentence, testing::Not(testing::HasSubstr("threads")));  // not told from 0
 }
 
+// From nothing it is not a matter of per cent.
+TEST(AttributionPage, WhatOneSideLacksIsSaidAsATime) {
+  Attribution attribution = Example();
+  attribution.rows.resize(1);
+  AttributionRow& row = attribution.rows[0];
+  row.a->cpu_s = 0;
+  EXPECT_THAT(AttributionSentence(attribution),
+              testing::HasSubstr("decode uses 41.4 us CPU per row, in A none (+18 %)"));
+  row.to = AttributedTo::kUnattributed;
+  EXPECT_THAT(AttributionSentence(attribution),
+              testing::HasSubstr("CPU time outside the operators: 41.4 us per row, in A none"));
+  row.to = AttributedTo::kOperator;
+  row.a = CostFigures{20e-6, 0, 0};
+  row.b = CostFigures{20e-6, 7e-6, 0};
+  EXPECT_THAT(AttributionSentence(attribution),
+              testing::HasSubstr("decode is blocked 7.00 us per row, in A not at all"));
+}
+
 TEST(AttributionPage, TextIsAsPeopleReadIt) {
   Report report{"comparison", {MakeAttributionSection(Example())}};
   ExpectGolden("attribution.txt", RenderText(report, {}));

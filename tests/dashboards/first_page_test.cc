@@ -14,6 +14,7 @@
 #include "dashboards/render/first_page_text.h"
 #include "dashboards/render/render.h"
 #include "dashboards/report/make_report.h"
+#include "tests/analysis/made_runs.h"
 #include "tests/analysis/outside_run.h"
 #include "tests/analysis/synthetic_run.h"
 #include "tests/dashboards/example_pipeline.h"
@@ -240,6 +241,17 @@ TEST(FirstPage, DrawsThePipelineWithItsLimit) {
   EXPECT_THAT(page, HasSubstr("[decode x1 "));
   EXPECT_THAT(page, HasSubstr("> trainer "));
   EXPECT_LT(page.find("fetch x2"), page.find("[decode"));
+}
+
+TEST(FirstPage, TheSharesOfAThreadThatLoadsAndTrainsAreAllOfItsTime) {
+  RunView run = analysis::RecordOneThread({.load_cpu_s = 0.018, .outside_s = 0.0005}, 10, 3);
+  const analysis::Statements statements = analysis::MakeStatements(run);
+  const Report report = MakeReport(run, statements);
+  double all = 0;
+  for (const PicturePart& part : report.first.picture) {
+    if (part.kind == PicturePart::Kind::kStage) all += part.ratio.value_or(0);
+  }
+  EXPECT_NEAR(all, 1, 1e-9);
 }
 
 TEST(FirstPage, APipelineTooLongToDrawKeepsItsEndsAndItsLimit) {

@@ -213,6 +213,17 @@ TEST_F(ServedSite, RunsAreListedAndFound) {
   EXPECT_EQ(Json(Get("/api/runs?q=%25"))["runs"].size(), 0u) << "a word, not a pattern";
 }
 
+TEST_F(ServedSite, ARunOfAComparisonHasItsVerdict) {
+  collectors::RunStore store(files_.path());
+  EXPECT_EQ(Json(Get("/api/runs"))["runs"][0]["comparison_verdict"], "");
+  const int64_t id = store.BeginComparison({"c", "a", "b", "7", 1000});
+  store.SetComparisonRun(id, {0, 0, 'a', 1, ""});
+  store.FinishComparison(id, collectors::ComparisonState::kComplete, 5, "faster", "{}");
+  const json run = Json(Get("/api/runs"))["runs"][0];
+  EXPECT_EQ(run["comparison"], id);
+  EXPECT_EQ(run["comparison_verdict"], "faster");
+}
+
 // As their first page says it: who computes nothing is no trainer that waits.
 TEST_F(ServedSite, ARunWithoutATrainerIsNotListedAsOneThatWaits) {
   {

@@ -257,6 +257,7 @@ test("runs: a search is the server's, a tag is a search, a comparison is folded"
 }) => {
   await show(page, site);
   await expect(page.getByRole("link", { name: "comparison 1" })).toBeVisible();
+  await expect(page.locator("tr.folded")).toContainText("B is faster");
   await expect(page.getByRole("link", { name: "pair 0" })).toBeHidden();
   await page.getByRole("button", { name: "6 runs" }).click();
   await expect(page.getByRole("link", { name: "pair 0" })).toBeVisible();

@@ -127,7 +127,14 @@ function listed(store, query) {
     comparison: null,
   }));
   for (let i = 0; i < 6 && store.size > 0; i++)
-    rows.push({ ...rows[0], id: 30 + i, name: `pair ${i}`, tags: "", comparison: 1 });
+    rows.push({
+      ...rows[0],
+      id: 30 + i,
+      name: `pair ${i}`,
+      tags: "",
+      comparison: 1,
+      comparison_verdict: "faster",
+    });
   return rows
     .filter((row) => `${row.name} ${row.tags} ${row.state}`.toLowerCase().includes(q))
     .sort((a, b) => b.id - a.id);

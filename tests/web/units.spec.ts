@@ -34,6 +34,7 @@ test("numbers read as the terminal's, with three digits and a unit", async () =>
     [n.change(0.8365), "+84 %"],
     [n.change(-0.047), "−4.7 %"],
     [n.change(0), "0 %"],
+    [n.change(-0.0003), "0.0 %"],
     [n.change(36.9), "×37.9"],
     [n.rate(63740, "rows"), "63.7 k rows/s"],
     [n.count(4), "4"],

@@ -45,7 +45,8 @@ Json RunJson(const std::vector<collectors::SqlValue>& row) {
           {"rows_per_second", std::move(rate)},
           {"stall_ratio", std::move(stall)},
           {"trains", trains},
-          {"comparison", std::move(comparison)}};
+          {"comparison", std::move(comparison)},
+          {"comparison_verdict", TextOf(row[15])}};
 }
 
 HttpResponse Runs(Site& site, const HttpRequest&, const Target& target) {
@@ -59,7 +60,9 @@ HttpResponse Runs(Site& site, const HttpRequest&, const Target& target) {
       "SELECT r.run_id, r.name, r.tags, r.state, r.kind, r.program, r.pipeline_path, "
       "r.started_realtime_ns, r.duration_ns, s.rows_count, s.wall_ns, s.wait_ns, s.compute_ns, "
       "(SELECT MAX(c.comparison_id) FROM comparison_run AS c WHERE c.run_id = r.run_id), "
-      "r.settings_text FROM run_summary AS r LEFT JOIN step_summary AS s USING (run_id) WHERE "
+      "r.settings_text, (SELECT q.verdict FROM comparison_run AS c JOIN comparison_summary AS q "
+      "USING (comparison_id) WHERE c.run_id = r.run_id ORDER BY comparison_id DESC LIMIT 1) "
+      "FROM run_summary AS r LEFT JOIN step_summary AS s USING (run_id) WHERE "
       "(?1 = '' OR instr(lower(r.name || ' ' || r.tags || ' ' || r.program || ' ' || "
       "r.pipeline_path || ' ' || r.run_id), lower(?1)) > 0) AND (?2 = 0 OR r.run_id < ?2) ORDER BY "
       "r.run_id DESC LIMIT ?3",

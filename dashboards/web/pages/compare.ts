@@ -35,7 +35,7 @@ const NAMES: Record<string, string> = {
   device_bytes: "read from device",
 };
 
-const VERDICTS: Record<string, string> = {
+export const VERDICTS: Record<string, string> = {
   faster: "B is faster",
   slower: "B is slower",
   same: "The same",

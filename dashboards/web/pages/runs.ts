@@ -7,6 +7,7 @@ import type { Child } from "../element";
 import { h } from "../element";
 import * as numbers from "../numbers";
 import type { RunRow, Runs, Store, Trends } from "../types";
+import { VERDICTS } from "./compare";
 import type { Context, Shown } from "./context";
 
 const PAGE = 100;
@@ -110,7 +111,7 @@ function comparisonRows(
     h("td", { class: "num hide" }, numbers.moment(newest.started_seconds)),
     h("td", { class: "num hide" }),
     h("td", { class: "num" }),
-    h("td"),
+    h("td", null, VERDICTS[newest.comparison_verdict ?? ""] ?? ""),
   );
   return [head, ...rows];
 }
