@@ -99,16 +99,41 @@ void DoubtAccounts(const PipelineModel& model, Bottleneck* bottleneck) {
   bottleneck->measure = bottleneck->unseen + "; " + HowToSeeMore(model.run());
 }
 
+// Why a program's threads are asked where the accounts gave a verdict; empty: they are not.
+std::string WhyTurnOutside(const Statements& statements) {
+  const Bottleneck& bottleneck = *statements.bottleneck;
+  if (!bottleneck.unseen.empty()) return bottleneck.unseen;
+  if (statements.accelerators && statements.accelerators->Contradict()) return "";
+  if (bottleneck.verdict != Verdict::kUndecided || !bottleneck.unexplained) return "";
+  if (statements.slow_rank) return "";
+  return "what the instrumentation saw does not explain the rate";
+}
+
+// Whether threads' waits were timed to the end: a probe that was given up saw the start, mostly.
+bool SawThreadsToTheEnd(const RunView& run) {
+  const auto seen = run.course_seen_ns.find("on_cpu_ns");
+  return seen != run.course_seen_ns.end() &&
+         static_cast<double>(seen->second) >=
+             kSeenToTheEnd * static_cast<double>(run.run.duration_ns);
+}
+
 // Of a program of its own, what its threads show where its instrumentation does not tell: it saw
 // part of what was done, or only the beginning.
 void TurnOutside(const RunView& run, Statements* statements) {
   const bool has_model = statements->bottleneck.has_value();
   if (!run.run.pipeline_path.empty() || run.operators.empty()) return;
-  if (has_model && statements->bottleneck->unseen.empty()) return;
+  const std::string why = has_model ? WhyTurnOutside(*statements) : "";
+  if (has_model && why.empty()) return;
   Outside seen = LookFromOutside(run);
   // An undecided verdict is no better than another.
   if (!seen.withheld.empty() || (has_model && !seen.decided)) return;
-  if (has_model) statements->withheld = statements->bottleneck->unseen;
+  // What two views disagree on is not sure.
+  if (has_model && statements->bottleneck->unseen.empty()) {
+    if (!SawThreadsToTheEnd(run)) return;
+    double& probability = seen.findings[0].probability;
+    probability = std::min(probability, kViewsDisagree);
+  }
+  if (has_model) statements->withheld = why;
   statements->outside = std::move(seen);
   statements->accelerators = statements->outside->accelerators;
   statements->bottleneck.reset();

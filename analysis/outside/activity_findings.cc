@@ -154,7 +154,9 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
   if (!LooksAlike(out->findings[0].limit)) return;
   const bool at_home = out->culprit == 0 || out->units[out->culprit].kind == out->units[0].kind;
   std::optional<Said> said;
-  if (at_home) {
+  if (at_home && out->native && out->native->IsLoading(out->steady_s)) {
+    said = Said{OutsideLimit::kProducers, ""};
+  } else if (at_home) {
     said = OfHome(*out, judge.Receives(0, whole));
   } else if (out->feeder_activity) {
     said = OfFeeders(*out->feeder_activity, judge.Receives(out->culprit, whole));

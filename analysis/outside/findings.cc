@@ -31,8 +31,11 @@ OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random)
   const std::optional<OwnTime> own = out.OwnTimes();
   if (!own) return limit;
   // The threads' times say that it computes, its functions that it waits: neither is to be
-  // believed.
-  if (own->waits > 0.5) return OutsideLimit::kNone;
+  // believed. But the functions are of the whole run: it may have waited before the steady part.
+  if (own->waits > 0.5) {
+    const double before_s = std::max(0.0, out.python->seconds - out.steady_s);
+    return out.python->waits_s < before_s ? limit : OutsideLimit::kNone;
+  }
   const double samples = static_cast<double>(out.python->samples_count) / 2;
   double loads = own->loads, step = own->step;
   if (random->Uniform() < kNamesMislead) {
@@ -65,7 +68,9 @@ OutsideLimit WithItsFunctions(const Outside& out, OutsideLimit limit, bool of_ho
   if ((at_consumer || of_home) && waits > kWaitsForInterpreter && waits > blocked / 2) {
     return OutsideLimit::kInterpreter;
   }
-  // It waits for threads that do its work for it, as run-times of TensorFlow and JAX do. Loading in
+  // It waits for threads that do its work for it, as run-times of TensorFlow and JAX do.
+  if (of_home && out.HasStepInRunTime()) return OutsideLimit::kConsumer;
+  // Loading in
   // which it hardly computes, or in a library's loader, may be a wait for threads that load.
   const std::optional<OwnTime> own = out.OwnTimes();
   if (of_home && own) {
@@ -86,6 +91,11 @@ double MostOfKnowledge(const Outside& out) {
 }
 
 }  // namespace
+
+bool StepIsSeen(const Outside& out) {
+  const std::optional<OwnTime> own = out.OwnTimes();
+  return own && own->step > kStepElsewhere;
+}
 
 void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<size_t>& all,
                  double lost_share, Outside* out) {
@@ -112,13 +122,17 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
   const bool is_contended = out->cores_others && out->core_budget.cores.value_or(0) > 0 &&
                             out->cores_busy_ratio.value_or(0) > kCoresNotFull;
   // The unit that limits by all slices stands for those of the draws.
-  const bool of_home = out->units[judge.Decide(whole).second].kind == out->units[0].kind;
+  const size_t culprit = judge.Decide(whole).second;
+  const bool of_home = out->units[culprit].kind == out->units[0].kind;
   for (const auto& [each, count] : wins) {
     const double share = static_cast<double>(count) / static_cast<double>(kOutsideDraws);
     double likely = most;
     if (each == OutsideLimit::kInterpreter || each == OutsideLimit::kLock) {
       likely = std::min(most, kThreadsInTurn);
     }
+    const bool in_run_time =
+        each == OutsideLimit::kConsumer && of_home && culprit != 0 && out->HasStepInRunTime();
+    if (in_run_time && !StepIsSeen(*out)) likely = std::min(likely, kStepInRunTime);
     if (each == OutsideLimit::kPauses) likely = std::min(likely, kMutualWaits);
     if (each == OutsideLimit::kSleep && OthersCompute(*out)) likely = std::min(likely, kIdleTimer);
     if (each == OutsideLimit::kCores && out->IsHeldBack()) likely = std::min(likely, kQuotaUnseen);

@@ -16,6 +16,9 @@ namespace headrace::analysis {
 void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<size_t>& all,
                  double lost_share, Outside* out);
 
+// Whether its Python functions say that the consumer is in its step most of the time.
+bool StepIsSeen(const Outside& out);
+
 // Threads of one name are judged by their mean. Where that says little, the one of them that is
 // always busy, by its sampled stacks, is what the others wait for: it becomes findings[0], with
 // `culprit` and `is_busy_thread`. Needs what AddFindings fills in.

@@ -489,6 +489,7 @@ Outside Look(const RunView& run, std::optional<double> tree_cpu_s) {
   if (out.groups[judge.consumer()].main) {
     out.python = LookAtPython(run, out.kinds[out.units[0].kind].process_ids, WorkersFollow(out));
     const std::vector<int64_t>& ids = out.kinds[out.units[0].kind].process_ids;
+    out.native = LookAtNative(run, ids);
     if (ids.size() == 1) out.python_threads = LookAtPythonThreads(run, ids[0]);
     const double alive_s = totals.times[judge.consumer()].total();
     if (const auto waits = WaitsForInterpreter(run, ids); waits && alive_s > 0) {
@@ -510,6 +511,10 @@ Outside Look(const RunView& run, std::optional<double> tree_cpu_s) {
     out.workers = LookAtWorkers(run, of_culprit.process_ids);
     if (out.workers && !WorkersFollow(out)) out.workers->start_ratio = 0;  // once, and no more
   }
+  // The main thread hardly computes, waits for threads of its process, and is not held up by data.
+  out.is_step_elsewhere = out.findings[0].limit == OutsideLimit::kConsumer &&
+                          out.stall_ratio >= kSmallStall &&
+                          (StepIsSeen(out) || out.HasStepInRunTime());
   out.decided = out.findings[0].limit != OutsideLimit::kNone &&
                 out.findings[0].limit != OutsideLimit::kAlone &&
                 out.findings[0].probability >= kSureOfRow;

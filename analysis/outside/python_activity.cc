@@ -124,17 +124,15 @@ Activity ActivityOf(const std::vector<PythonFrame>& frames) {
     const Known* known = FindKnown(last);
     return known == nullptr ? Activity::kWorks : known->activity;
   }
-  // What it waits for is said by the one that called it: a queue, a pool, a client.
-  constexpr std::ptrdiff_t kCallers = 8;
+  // What it waits for is said by those that called it, up to the first that does more than wait: a
+  // queue, a pool, a client. Something to do, an event loop, and a full queue are further out than
+  // what they wait in.
   Activity found = Activity::kWaitsForOthers;
-  const auto first = frames.end() - std::min(kCallers, std::ssize(frames));
   bool is_found = false;
-  for (auto frame = frames.end(); frame != first;) {
-    --frame;
-    if (frame->is_own) break;
+  for (auto frame = frames.rbegin(); frame != frames.rend() && !frame->is_own; ++frame) {
     const Known* known = FindKnown(*frame);
+    if (known == nullptr && !OnlyWaits(*frame)) break;
     if (known == nullptr) continue;
-    // Something to do, an event loop, and a full queue are further out than what they wait in.
     const bool decides = !is_found || known->activity == Activity::kIdle ||
                          known->activity == Activity::kEvents ||
                          known->activity == Activity::kWaitsForRoom;

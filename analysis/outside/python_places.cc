@@ -1,6 +1,7 @@
 #include "analysis/outside/python_places.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,30 @@ std::optional<PythonPlace> PlaceOf(const RunView& run, const OperatorRow& op) {
     }
   }
   return lines.Busiest();
+}
+
+std::optional<Activity> ActivityIn(const RunView& run, const OperatorRow& op) {
+  const bool of_tf_data = op.stage.starts_with("tf.data");
+  std::array<double, kNumActivities> seconds = {};
+  double all_s = 0;
+  int64_t samples_count = 0;
+  for (const StackRow& stack : run.stacks) {
+    if (stack.kind != "python") continue;
+    const std::vector<PythonFrame> frames = FramesOf(stack.folded);
+    if (frames.empty()) continue;
+    const bool is_called =
+        of_tf_data && std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+          return frame.file.ends_with("tensorflow/python/ops/script_ops.py");
+        });
+    if (!is_called && FirstIn(frames, op) == 0) continue;
+    const double lasted_s = static_cast<double>(stack.time_ns) * 1e-9;
+    seconds[static_cast<size_t>(ActivityOf(frames))] += lasted_s;
+    all_s += lasted_s;
+    samples_count += stack.samples_count;
+  }
+  const auto* most = std::max_element(seconds.begin(), seconds.end());
+  if (samples_count < kFewestSamples || *most < kClearlyMost * all_s) return std::nullopt;
+  return static_cast<Activity>(most - seconds.begin());
 }
 
 std::optional<WorkerTime> LookAtWorkers(const RunView& run,

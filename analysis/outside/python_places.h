@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "analysis/outside/python_activity.h"
 #include "analysis/outside/python_lines.h"
 #include "analysis/run/run_view.h"
 
@@ -20,6 +21,10 @@ struct WorkerTime {
   double start_ratio = 0;
   std::optional<PythonPlace> place;  // of the program
 };
+
+// What that operator's samples are at for the most part; nothing: there are few of them, or it is
+// not clear. What Python threads do for an operator of tf.data counts as its own.
+std::optional<Activity> ActivityIn(const RunView& run, const OperatorRow& op);
 
 // Of these processes; nothing where they were hardly sampled.
 std::optional<WorkerTime> LookAtWorkers(const RunView& run,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/outside/native_time.h"
 #include "analysis/outside/python_activity.h"
 #include "analysis/outside/python_places.h"
 #include "analysis/outside/python_time.h"
@@ -122,6 +123,10 @@ struct Outside : SeenThreads {
   std::optional<Accelerators> accelerators;
   std::optional<PythonTime> python;             // of the consumer's main thread
   std::optional<PythonThreads> python_threads;  // of its other ones
+  std::optional<NativeTime> native;             // of the threads of the consumer's process
+  // Whether the consumer waits for threads that compute its step for it: its waits are no waits for
+  // data then.
+  bool is_step_elsewhere = false;
   // What the threads of the consumer's process are at, and those of the processes that feed it.
   std::optional<PythonActivity> home_activity, feeder_activity;
   // Of what findings[0] is by those: the function in which threads wait so. Empty: not by those.
@@ -141,6 +146,9 @@ struct Outside : SeenThreads {
   bool IsHeldBack() const;
   // None where its functions were not seen, or too seldom.
   std::optional<OwnTime> OwnTimes() const;
+  // Whether the run-time of TensorFlow or JAX computes the step in threads of the consumer's
+  // process.
+  bool HasStepInRunTime() const { return native && native->IsStep(stall_ratio * steady_s); }
   // Of these the share that makes or unpacks batches, and the one that is inside a loader at all.
   std::optional<double> OwnWork() const;
   std::optional<double> InLoader() const;

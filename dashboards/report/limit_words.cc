@@ -74,7 +74,26 @@ std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorR
   });
   const double share = (blocked_ns - told_ns.value_or(0)) / static_cast<double>(op.busy_ns);
   if (share < kMost) return std::nullopt;
-  return MainWait{"unseen", "", "", share};
+  // The functions in which its threads were sampled may tell.
+  const char* cause = "unseen";
+  switch (analysis::ActivityIn(run, op).value_or(analysis::Activity::kWorks)) {
+    case analysis::Activity::kNetwork:
+      cause = "network";
+      break;
+    case analysis::Activity::kLocks:
+      cause = "lock";
+      break;
+    case analysis::Activity::kSleeps:
+      cause = "sleep";
+      break;
+    default:
+      break;
+  }
+  for (MainWait wait : kWaits) {
+    wait.share = share;
+    if (std::string_view(wait.cause) == cause) return wait;
+  }
+  return MainWait{cause, "", "", share};
 }
 
 // " getitem waits for storage 63 % of its busy time."

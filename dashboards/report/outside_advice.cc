@@ -127,7 +127,7 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
     case OutsideLimit::kSleep:
       return "find what sleeps: a retry, a rate limit or polling (stacks off the CPU name it)";
     case OutsideLimit::kConsumer: {
-      if (seen.stall_ratio >= analysis::kSmallStall) {
+      if (seen.stall_ratio >= analysis::kSmallStall && !seen.is_step_elsewhere) {
         return fmt::format(
             "a cheaper step of {}; its waits come in bursts, which a longer queue may remove",
             ConsumerWord(seen));

@@ -207,6 +207,14 @@ void AddOutsideStall(const Outside& seen, FirstPage* page) {
         analysis::MayUnpickle(seen) ? "samples and unpacks batches" : "does part of the loading");
     return;
   }
+  if (seen.is_step_elsewhere) {
+    page->badge = StallGrade(0);
+    page->severity = SeverityOf(0);
+    page->verdict =
+        fmt::format("{}'s main thread waits {} of the time for threads that compute its step.", who,
+                    Share(seen.stall_ratio));
+    return;
+  }
   page->badge = StallGrade(seen.stall_ratio);
   page->severity = SeverityOf(seen.stall_ratio);
   page->verdict = StallSentence(who, "of the time", seen.stall_ratio, seen.stall_interval);
@@ -366,7 +374,8 @@ void AddOutsideFacts(const RunView& run, const Outside& seen, Section* section) 
                     {"basis_text", Basis(seen)},
                     {"grade", StallGradeKey(first.limit == OutsideLimit::kOwnWork
                                                 ? seen.InLoader().value_or(seen.stall_ratio)
-                                                : seen.stall_ratio)},
+                                            : seen.is_step_elsewhere ? 0
+                                                                     : seen.stall_ratio)},
                     {"stall_ratio", stall},
                     {"cores_used_by_others", Number(seen.cores_others, headrace::Unit::kCores,
                                                     "the machine's load was not recorded")},

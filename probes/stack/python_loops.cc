@@ -32,15 +32,18 @@ bool Calls(std::string_view code, std::string_view call, bool of_object) {
   return false;
 }
 
-// "with self.write_lock:", "mutex.acquire()".
+// "with self.write_lock:", "mutex.acquire()"; not "with open(clock)".
 bool Locks(std::string_view code) {
   if (Calls(code, "acquire(", true)) return true;
   if (!BeginsWithWord(code, "with")) return false;
-  std::string lower(code);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::string name(code.substr(0, code.find_first_of("(:", 4)));
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   constexpr std::string_view kNames[] = {"lock", "mutex", "semaphore"};
-  return std::any_of(std::begin(kNames), std::end(kNames),
-                     [&](std::string_view name) { return lower.find(name) != std::string::npos; });
+  return std::any_of(std::begin(kNames), std::end(kNames), [&](std::string_view word) {
+    const size_t at = name.rfind(word);
+    // Not a block or a clock.
+    return at != std::string::npos && (at == 0 || (name[at - 1] != 'b' && name[at - 1] != 'c'));
+  });
 }
 
 // What encloses lines with a larger indentation.

@@ -107,6 +107,20 @@ inline OutsideRun Loader(int workers, double trainer_cpu, double stall, double w
   return run;
 }
 
+// A sampled Python stack of a thread of the trainer's process, ten times a second.
+inline void Sample(const std::string& thread, const std::string& frames, double seconds,
+                   RunView* view) {
+  if (seconds <= 0) return;
+  StackRow row;
+  row.kind = "python";
+  row.process_id = 100;
+  row.thread = thread;
+  row.folded = thread + ";" + frames;
+  row.samples_count = static_cast<int64_t>(10 * seconds);
+  row.time_ns = static_cast<int64_t>(seconds * 1e9);
+  view->stacks.push_back(row);
+}
+
 // Sampled stacks of the trainer's main thread: seconds in its step, in a sampler, waiting for a
 // batch.
 inline RunView WithStacks(OutsideRun run, double step_s, double sampler_s, double waits_s) {

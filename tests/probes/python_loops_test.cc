@@ -43,6 +43,25 @@ class Model:
         return formatted(1)
 )";
 
+TEST(PythonLoops, ALineSaysWhetherItSleepsOrWaitsAtALock) {
+  const std::vector<LoopOfLine> lines = FindLoops(
+      "with self.write_lock:\n"
+      "    time.sleep(0.1)\n"
+      "await asyncio.sleep(1)\n"
+      "gate.acquire()\n"
+      "with open(clock) as f:\n"
+      "oversleep(3)\n"
+      "with Semaphore(2):\n"
+      "async with lock:\n");
+  const bool sleeps[] = {false, true, false, false, false, false, false, false};
+  const bool locks[] = {true, false, false, true, false, false, true, true};
+  ASSERT_EQ(lines.size(), 8u);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(lines[i].sleeps, sleeps[i]) << i;
+    EXPECT_EQ(lines[i].locks, locks[i]) << i;
+  }
+}
+
 TEST(PythonLoops, ALineIsInTheInnermostLoopOfItsFunction) {
   const std::vector<LoopOfLine> lines = FindLoops(kProgram);
   const auto loop = [&](size_t line) { return lines.at(line - 1).loop; };

@@ -101,18 +101,6 @@ TEST(PythonTime, FewStacksSayNothing) {
   EXPECT_EQ(LookFromOutside(view).findings[0].limit, OutsideLimit::kConsumer);
 }
 
-void Sample(const std::string& thread, const std::string& frames, double seconds, RunView* view) {
-  if (seconds <= 0) return;
-  StackRow row;
-  row.kind = "python";
-  row.process_id = 100;
-  row.thread = thread;
-  row.folded = thread + ";" + frames;
-  row.samples_count = static_cast<int64_t>(10 * seconds);
-  row.time_ns = static_cast<int64_t>(seconds * 1e9);
-  view->stacks.push_back(row);
-}
-
 // One thread that does everything, and where its stacks are: frames below "main" and seconds.
 Outside OneThread(const std::vector<std::pair<std::string, double>>& stacks) {
   OutsideRun run(10, 1.2);

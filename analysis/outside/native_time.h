@@ -1,0 +1,28 @@
+// What the threads of TensorFlow's and JAX's run-times compute, by sampled native stacks
+// (docs/stacks.md): batches or the step. Both run in pools whose threads have the same names, and
+// the trainer's main thread waits for them in one call.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analysis/run/run_view.h"
+
+namespace headrace::analysis {
+
+struct NativeTime {
+  double loads_s = 0;  // in tf.data, in Python functions that it calls, or decoding
+  double step_s = 0;   // in convolutions, products of matrices, gradients, or compiled graphs
+  int64_t samples_count = 0;  // of these
+
+  // Of what is known, most of it by far. The step fills `waits_s`, in which the trainer's thread
+  // waits for others; loading takes much of `steady_s`, the whole time of that thread.
+  bool IsStep(double waits_s) const;
+  bool IsLoading(double steady_s) const;
+};
+
+// Of the threads of these processes on a CPU. Nothing where no function of such a run-time was
+// seen.
+std::optional<NativeTime> LookAtNative(const RunView& run, const std::vector<int64_t>& process_ids);
+
+}  // namespace headrace::analysis

@@ -1,0 +1,196 @@
+// What Python threads are at, by their sampled stacks, and what that says where the kernel knows
+// them by one name.
+#include "analysis/outside/python_activity.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/outside/outside.h"
+#include "tests/analysis/outside_run.h"
+
+namespace headrace::analysis {
+namespace {
+
+constexpr const char* kThread =
+    "Thread._bootstrap (threading.py:1002);Thread.run (threading.py:982);";
+const std::string kTask = std::string(kThread) +
+                          "_worker (concurrent/futures/thread.py:83);_WorkItem.run "
+                          "(concurrent/futures/thread.py:58);";
+
+TEST(PythonActivity, TheInnermostFramesSayWhatAThreadIsAt) {
+  const std::pair<std::string, Activity> stacks[] = {
+      {std::string(kThread) + "_worker (concurrent/futures/thread.py:81)", Activity::kIdle},
+      {kTask + "fetch (load.py:29, no loop);HTTPConnection.getresponse (http/client.py:1386);"
+               "HTTPResponse._read_status (http/client.py:286);SocketIO.readinto (socket.py:706)",
+       Activity::kNetwork},
+      {kTask + "fetch (load.py:29);SSLSocket.read (ssl.py:1166)", Activity::kNetwork},
+      {kTask + "parse (load.py:40, loop 39)", Activity::kWorks},
+      {kTask + "fetch (load.py:31, no loop, sleeps)", Activity::kSleeps},
+      {kTask + "fetch (load.py:31, no loop, locks)", Activity::kLocks},
+      {kTask + "fetch (load.py:31);Semaphore.acquire (threading.py:470);Condition.wait "
+               "(threading.py:327)",
+       Activity::kLocks},
+      {kTask + "fetch (load.py:31);BaseFileLock.acquire (filelock/_api.py:330)", Activity::kLocks},
+      {std::string(kThread) + "fill (load.py:9);Queue.put (queue.py:140);Condition.wait "
+                              "(threading.py:327)",
+       Activity::kWaitsForRoom},
+      {std::string(kThread) + "fill (load.py:8);Queue.get (queue.py:171);Condition.wait "
+                              "(threading.py:327)",
+       Activity::kWaitsForOthers},
+      {std::string(kThread) + "fill (load.py:8);Future.result (concurrent/futures/_base.py:451);"
+                              "Condition.wait (threading.py:327)",
+       Activity::kWaitsForOthers},
+      {std::string(kThread) + "BaseEventLoop.run_forever (asyncio/base_events.py:607);"
+                              "BaseEventLoop._run_once (asyncio/base_events.py:1884);"
+                              "EpollSelector.select (selectors.py:468)",
+       Activity::kEvents},
+      {std::string(kThread) + "BaseServer.serve_forever (socketserver.py:233);"
+                              "_PollLikeSelector.select (selectors.py:415)",
+       Activity::kIdle},
+      {std::string(kThread) + "Queue._feed (multiprocessing/queues.py:231);Condition.wait "
+                              "(threading.py:327)",
+       Activity::kIdle},
+      {std::string(kThread) + "join (load.py:3);Event.wait (threading.py:629);Condition.wait "
+                              "(threading.py:331)",
+       Activity::kWaitsForOthers}};
+  for (const auto& [folded, activity] : stacks) {
+    EXPECT_EQ(ActivityOf(FramesOf(folded)), activity) << folded;
+  }
+}
+
+// A trainer that waits `stall` of its time for eight threads of one name; each waits for the
+// network or sleeps for a small part of its time, and else for the others or the trainer.
+OutsideRun Pool(double stall, const std::string& cause, double share) {
+  OutsideRun run(10, 0.5);
+  run.Process(100, 1, "python", "python train.py");
+  run.OnCpu(100, "python (main)", 1 - stall);
+  run.Waits(100, "python (main)", "lock", stall, "100/python");
+  for (int t = 0; t < 8; ++t) {
+    run.OnCpu(100, "python", 0.01);
+    run.Blocked(100, "python", cause, share);
+    run.Waits(100, "python", "lock", 0.4, "100/python");
+    run.Waits(100, "python", "lock", 0.59 - share, "100/python (main)");
+  }
+  return run;
+}
+
+RunView WithPoolStacks(RunView view, const std::string& task, double at_task_s) {
+  Sample("MainThread",
+         "main (train.py:30, loop 28);Future.result (concurrent/futures/_base.py:451);"
+         "Condition.wait (threading.py:327)",
+         9.5, &view);
+  Sample("ThreadPoolExecutor-0", std::string(kThread) + "_worker (concurrent/futures/thread.py:81)",
+         80 - at_task_s, &view);
+  Sample("ThreadPoolExecutor-0", kTask + task, at_task_s, &view);
+  return view;
+}
+
+// Of the eight threads, one at a time waits for the server, and the others have nothing to do.
+TEST(PythonActivity, OneThatWaitsForAServerAmongIdleOnesIsTheLimit) {
+  const RunView blind = Pool(0.94, "network", 0.12).view;
+  const std::string fetch =
+      "fetch (train.py:9, no loop);HTTPConnection.getresponse (http/client.py:1386);"
+      "SocketIO.readinto (socket.py:706)";
+  EXPECT_EQ(LookFromOutside(blind).findings[0].limit, OutsideLimit::kLock) << "they look alike";
+  const Outside seen = LookFromOutside(WithPoolStacks(blind, fetch, 9.8));
+  EXPECT_TRUE(seen.decided);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kNetwork);
+  EXPECT_LE(seen.findings[0].probability, 0.75);
+  EXPECT_EQ(seen.activity_place, "fetch (train.py:9)");
+  double sum = 0;
+  for (const OutsideFinding& finding : seen.findings) sum += finding.probability;
+  EXPECT_LE(sum, 1.0001);
+  // Where hardly any thread was seen at it, nothing is said by the stacks.
+  EXPECT_TRUE(LookFromOutside(WithPoolStacks(blind, fetch, 2)).activity_place.empty());
+}
+
+TEST(PythonActivity, WhoSleepsOrWaitsAtALockIsNamedByItsLine) {
+  const RunView blind = Pool(0.9, "sleep", 0.12).view;
+  const Outside sleeps =
+      LookFromOutside(WithPoolStacks(blind, "pace (train.py:7, no loop, sleeps)", 9.5));
+  EXPECT_EQ(sleeps.findings[0].limit, OutsideLimit::kSleep);
+  EXPECT_EQ(sleeps.activity_place, "pace (train.py:7)");
+  const Outside locks =
+      LookFromOutside(WithPoolStacks(blind, "read (train.py:7, no loop, locks)", 9.5));
+  EXPECT_EQ(locks.findings[0].limit, OutsideLimit::kLock);
+}
+
+// A thread that TensorFlow started has the program's name. It runs Python all the time, while the
+// times of all threads of that name look like a lock's.
+TEST(PythonActivity, AThreadAtWorkIsNamedByItsFunction) {
+  OutsideRun run(10, 1.1);
+  run.Process(100, 1, "python", "python train.py");
+  run.OnCpu(100, "python (main)", 0.1);
+  run.Waits(100, "python (main)", "lock", 0.9, "100/python");
+  for (int t = 0; t < 4; ++t) {
+    run.OnCpu(100, "python", 0.22);
+    run.Waits(100, "python", "lock", 0.4, "100/python");
+    run.Waits(100, "python", "lock", 0.38, "100/python (main)");
+  }
+  RunView view = run.view;
+  Sample("MainThread", "main (train.py:30, loop 28);fit (keras/src/trainers/x.py:7)", 9.5, &view);
+  Sample("python",
+         "FuncRegistry.__call__ (tensorflow/python/ops/script_ops.py:269);"
+         "draw (train.py:9, no loop)",
+         9, &view);
+  const Outside seen = LookFromOutside(view);
+  ASSERT_TRUE(seen.is_busy_thread);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_EQ(seen.python_threads->busy_function, "draw (train.py:9)");
+}
+
+// Native stacks of a run-time's threads: convolutions are the step, Python functions that tf.data
+// calls are loading.
+RunView RunTime(double step_s, double loads_s, double trainer_waits) {
+  OutsideRun run(10, 1.4);
+  run.Process(100, 1, "python", "python train.py");
+  run.OnCpu(100, "python (main)", 1 - trainer_waits);
+  run.Waits(100, "python (main)", "lock", trainer_waits, "100/tf_Compute");
+  for (int t = 0; t < 3; ++t) {
+    run.OnCpu(100, "tf_Compute", 0.2);
+    run.Waits(100, "tf_Compute", "lock", 0.5, "100/tf_Compute");
+    run.Waits(100, "tf_Compute", "lock", 0.3, "100/python (main)");
+  }
+  RunView view = run.view;
+  const std::pair<std::string, double> stacks[] = {
+      {"tf_Compute;start_thread;tsl::WorkerLoop;dnnl::impl::cpu::x64::jit_conv", step_s},
+      {"tf_Compute;start_thread;tsl::WorkerLoop;tensorflow::PyFuncOp::Compute", loads_s}};
+  for (const auto& [folded, seconds] : stacks) {
+    StackRow row;
+    row.kind = "cpu";
+    row.process_id = 100;
+    row.thread = "tf_Compute";
+    row.folded = folded;
+    row.samples_count = static_cast<int64_t>(49 * seconds);
+    row.time_ns = static_cast<int64_t>(seconds * 1e9);
+    if (seconds > 0) view.stacks.push_back(row);
+  }
+  return view;
+}
+
+TEST(NativeTime, ThreadsThatComputeTheStepAreTheTrainer) {
+  const Outside seen = LookFromOutside(RunTime(9, 0.3, 0.77));
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kConsumer);
+  EXPECT_TRUE(seen.decided);
+  EXPECT_LE(seen.findings[0].probability, 0.85);
+  EXPECT_TRUE(seen.is_step_elsewhere) << "its waits are none for data";
+}
+
+TEST(NativeTime, AShortStepBesideAStoreIsNotTheLimit) {
+  // Nothing but the step computes, and it leaves most of the wait unexplained.
+  const Outside seen = LookFromOutside(RunTime(3, 0.1, 0.9));
+  EXPECT_FALSE(seen.is_step_elsewhere);
+  EXPECT_FALSE(seen.decided && seen.findings[0].limit == OutsideLimit::kConsumer);
+}
+
+TEST(NativeTime, ThreadsThatLoadFeedTheTrainer) {
+  const Outside seen = LookFromOutside(RunTime(0.4, 6, 0.8));
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_FALSE(seen.is_step_elsewhere);
+}
+
+}  // namespace
+}  // namespace headrace::analysis

@@ -1,0 +1,79 @@
+// Ranks recorded together from outside: what limits the job limits the slowest of them.
+#include "analysis/outside/ranks_seen.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "analysis/outside/outside.h"
+#include "tests/analysis/outside_run.h"
+
+namespace headrace::analysis {
+namespace {
+
+// Two ranks of torchrun, of which each waits so long for the other by Gloo's threads; the rest it
+// computes.
+OutsideRun RanksThatWait(double first_waits, double second_waits) {
+  OutsideRun run(10, 1.6);
+  run.Process(1, 0, "pt_elastic", "torchrun train.py");
+  run.Blocked(1, "pt_elastic (main)", "sleep", 0.98).OnCpu(1, "pt_elastic (main)", 0.02);
+  for (const auto& [pid, waits] :
+       {std::pair<int64_t, double>{100, first_waits}, {101, second_waits}}) {
+    const std::string id = std::to_string(pid);
+    run.Process(pid, 1, "python", "python train.py");
+    run.OnCpu(pid, "python (main)", 1 - waits);
+    run.Waits(pid, "python (main)", "lock", waits, id + "/pt_gloo_runloop");
+    run.Waits(pid, "pt_gloo_runloop", "lock", 0.9, id + "/gloo_tcp_loop");
+    run.Blocked(pid, "gloo_tcp_loop", "network", 0.95).OnCpu(pid, "gloo_tcp_loop", 0.02);
+  }
+  return run;
+}
+
+TEST(RanksSeen, TheOneThatWaitsLeastHoldsUpTheOthers) {
+  const auto ranks = FindRanks(RanksThatWait(0.6, 0.05).view);
+  ASSERT_TRUE(ranks);
+  EXPECT_EQ(ranks->seen.ranks, 2u);
+  EXPECT_EQ(ranks->seen.pid, 101);
+  EXPECT_TRUE(ranks->seen.is_slowest);
+  EXPECT_NEAR(ranks->seen.others_wait_ratio, 0.6, 0.03);
+  EXPECT_NEAR(ranks->tree_cpu_s, 10 * (0.4 + 0.95 + 0.02 + 2 * 0.02), 0.5);
+
+  const auto alike = FindRanks(RanksThatWait(0.2, 0.21).view);
+  ASSERT_TRUE(alike);
+  EXPECT_FALSE(alike->seen.is_slowest);
+}
+
+TEST(RanksSeen, ItsOwnWorkIsTheLimitAndNotTheExchange) {
+  RunView view = RanksThatWait(0.6, 0.05).view;
+  StackRow row;
+  row.kind = "python";
+  row.process_id = 101;
+  row.thread = "MainThread";
+  row.folded =
+      "MainThread;main (train.py:30, loop 28, next);_BaseDataLoaderIter.__next__ "
+      "(torch/utils/data/dataloader.py:725);fetch (torch/utils/data/_utils/fetch.py:52);"
+      "Pictures.__getitem__ (train.py:9, no loop)";
+  row.samples_count = 90;
+  row.time_ns = 9'000'000'000;
+  view.stacks.push_back(row);
+  const Outside seen = LookFromOutside(view);
+  ASSERT_TRUE(seen.rank);
+  EXPECT_EQ(seen.rank->pid, 101);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kOwnWork);
+  EXPECT_EQ(seen.python->operator_name, "getitem");
+  // What the other rank computes is no other program's.
+  EXPECT_NEAR(seen.cores_others.value_or(9), 1.6 - 1.41, 0.1);
+}
+
+TEST(RanksSeen, OneProcessThatExchangesIsNoJob) {
+  OutsideRun run(10, 1);
+  run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.9);
+  run.Waits(100, "python (main)", "lock", 0.1, "100/pt_gloo_runloop");
+  run.OnCpu(100, "pt_gloo_runloop", 0.1);
+  EXPECT_FALSE(FindRanks(run.view));
+  EXPECT_FALSE(FindRanks(Loader(2, 0.9, 0.05, 0.1, 0, 0.88).view));
+}
+
+}  // namespace
+}  // namespace headrace::analysis
