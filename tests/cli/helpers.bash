@@ -71,4 +71,7 @@ has_steps() { [ "$("$HEADRACE" query --format csv 'SELECT steps_count FROM step_
 
 # Tests whose outcome is a speed: a ThreadSanitizer makes code many times slower, code of one stage more than of another, and its
 # own thread is seen beside the program's.
+recorded_alone() {
+  jq -e '.resources.cores_used_by_others < 0.3' "$RECORDED/report.json" > /dev/null || skip "recorded beside other programs: $(cat "$RECORDED/said")"
+}
 not_slowed() { ! "$HEADRACE" --version | grep -q 'sanitizers: .*thread' || skip "under ThreadSanitizer speeds are not the program's"; }

@@ -61,6 +61,7 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 @test "a cache is planned together with threads" {
   not_slowed
   take_recorded
+  recorded_alone
   # More threads alone reach what the consumer takes.
   run "$HEADRACE" plan first --cache memory=1GiB --epoch-rows 80000 --epochs 50
   [ "$status" -eq 0 ] || { echo "$output"; false; }
