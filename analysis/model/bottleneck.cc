@@ -163,11 +163,15 @@ void PutStepBeforeItsCores(const PipelineModel& model, std::vector<Finding>* fin
     if (!model.stages()[s].on_consumer) makers_s += demands.stage_cpu_s[s];
   }
   const double loads_s = model.OnConsumers(model.current(), demands);
-  if (makers_s >= kSmallStall * demands.cpu_s || 2 * loads_s > demands.consumer_s) return;
+  // Where the trainer does not wait, what they take gains no more than their share.
+  const bool waits = model.stall_ratio() >= kSmallStall;
+  const double most = waits ? kSmallStall : kMakersBesideStep;
+  if (makers_s >= most * demands.cpu_s || 2 * loads_s > demands.consumer_s) return;
   const auto is_trainer = [](const Limit& limit) {
     return limit.Is(kConsumerLimit) || limit.Is(kThreadLimit);
   };
-  const double least = kAsLowABound * findings->front().limit.bound;
+  const double as_low = waits ? kAsLowABound : 1 + kMakersBesideStep;
+  const double least = as_low * findings->front().limit.bound;
   const auto trainer = std::find_if(findings->begin(), findings->end(), [&](const Finding& each) {
     return is_trainer(each.limit) && each.limit.bound < least;
   });

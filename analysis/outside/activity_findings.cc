@@ -64,6 +64,8 @@ std::optional<Said> OfHome(const Outside& out, bool receives) {
   const double sleeps = seen.Others(Activity::kSleeps), locks = seen.Others(Activity::kLocks);
   const double works = seen.Others(Activity::kWorks);
   const double all = network + sleeps + locks + works;
+  // Its main thread asks a server in a library whose threads wait for it.
+  if (seen.Main(Activity::kNetwork) >= kMostlyAtIt) return Said{OutsideLimit::kNetwork, ""};
   if (all < kMostlyAtIt) {
     // Everybody waits for an event loop that waits for nothing from outside.
     if (events >= kMostlyAtIt && !receives) return Said{OutsideLimit::kSleep, ""};

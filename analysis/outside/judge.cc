@@ -116,6 +116,9 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
     // wait for others, too, that is what they are after.
     const UnitShares shares = Shares(at, totals);
     if (out_->units[at].uneven || shares.wait_input <= shares.work() - shares.lock) break;
+    const double threads = out_->units[at].threads_count;
+    const bool of_processes = out_->units[at].kind != out_->units[0].kind;
+    if (of_processes && shares.lock > kMostlyLocked && HandOnALock(shares, threads)) break;
     const auto up = Upstream(at, totals, walked);
     if (!up) break;
     at = *up;
@@ -197,9 +200,13 @@ OutsideJudge::Sharing OutsideJudge::SharesInterpreter(const Totals& totals) cons
 
 // Whether several threads wait for each other at a lock that one of them holds at a time.
 bool OutsideJudge::HandOnALock(const UnitShares& shares, double threads) {
-  const double going = threads * (shares.work() - shares.lock);
-  return threads > kMoreThanOneThread && shares.lock > kLockWaits && going > kOneGetsOn &&
-         going < kNoMoreThanOneGetsOn;
+  const auto is_one = [](double going) {
+    return going > kOneGetsOn && going < kNoMoreThanOneGetsOn;
+  };
+  if (threads <= kMoreThanOneThread || shares.lock <= kLockWaits) return false;
+  // The one that holds it may work, or wait for another process meanwhile.
+  const double works = threads * (shares.work() - shares.lock);
+  return is_one(works) || is_one(works + threads * shares.wait_input);
 }
 
 OutsideLimit OutsideJudge::LimitOf(const UnitShares& shares, double threads) const {

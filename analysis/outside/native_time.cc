@@ -41,13 +41,15 @@ constexpr std::string_view kLoads[] = {"tensorflow::data::",
                                        "ParseExample",
                                        "ParseSingleExample"};
 
+constexpr std::string_view kEither[] = {"Eigen::internal::TensorExecutor"};
+
 constexpr std::string_view kRunTime[] = {"tensorflow::", "xla::", "tsl::"};
 
 }  // namespace
 
 bool NativeTime::IsStep(double waits_s) const {
   return samples_count >= kFewestSamples && step_s >= kMostOfRunTime * (step_s + loads_s) &&
-         step_s >= kStepFillsWaits * waits_s;
+         step_s + either_s >= kStepFillsWaits * waits_s;
 }
 
 bool NativeTime::IsLoading(double steady_s) const {
@@ -68,7 +70,10 @@ std::optional<NativeTime> LookAtNative(const RunView& run,
     const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
     // tf.data calls kernels, and these call none of it.
     const bool loads = HasAny(stack.folded, kLoads);
-    if (!loads && !HasAny(stack.folded, kStep)) continue;
+    if (!loads && !HasAny(stack.folded, kStep)) {
+      if (HasAny(stack.folded, kEither)) time.either_s += seconds;
+      continue;
+    }
     (loads ? time.loads_s : time.step_s) += seconds;
     time.samples_count += stack.samples_count;
   }

@@ -11,9 +11,10 @@
 namespace headrace::analysis {
 
 struct NativeTime {
-  double loads_s = 0;  // in tf.data, in Python functions that it calls, or decoding
-  double step_s = 0;   // in convolutions, products of matrices, gradients, or compiled graphs
-  int64_t samples_count = 0;  // of these
+  double loads_s = 0;   // in tf.data, in Python functions that it calls, or decoding
+  double step_s = 0;    // in convolutions, products of matrices, gradients, or compiled graphs
+  double either_s = 0;  // element by element: of whichever most of the rest is
+  int64_t samples_count = 0;  // of the first two
 
   // Of what is known, most of it by far. The step fills `waits_s`, in which the trainer's thread
   // waits for others; loading takes much of `steady_s`, the whole time of that thread.

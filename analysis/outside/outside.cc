@@ -488,6 +488,8 @@ Outside Look(const RunView& run, std::optional<double> tree_cpu_s) {
   out.steady_s = whole.times[judge.consumer()].total();
   if (out.groups[judge.consumer()].main) {
     out.python = LookAtPython(run, out.kinds[out.units[0].kind].process_ids, WorkersFollow(out));
+    const UnitShares& own = out.units[0].shares;
+    if (out.python) CountReceiving(1 - own.on_cpu - own.runnable, &*out.python);
     const std::vector<int64_t>& ids = out.kinds[out.units[0].kind].process_ids;
     out.native = LookAtNative(run, ids);
     if (ids.size() == 1) out.python_threads = LookAtPythonThreads(run, ids[0]);

@@ -302,6 +302,11 @@ bool Waits(const std::vector<PythonFrame>& frames) {
   return Contains(last.function, "iterator_get_next");
 }
 
+bool ReceivesBytes(const std::vector<PythonFrame>& frames) {
+  const PythonFrame& last = frames.back();
+  return IsIn(last, "multiprocessing/connection.py") && Contains(last.function, "recv");
+}
+
 bool IsIdle(const std::vector<PythonFrame>& frames) {
   const PythonFrame& last = frames.back();
   const bool of_pool = IsIn(last, "concurrent/futures/thread.py") && last.function == "_worker";

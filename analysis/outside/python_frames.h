@@ -57,6 +57,9 @@ bool Saves(const PythonFrame& frame);
 // Whether the innermost of the frames waits, whoever called it.
 bool Waits(const std::vector<PythonFrame>& frames);
 
+// Whether the innermost of the frames reads what another process sent: it may wait, too.
+bool ReceivesBytes(const std::vector<PythonFrame>& frames);
+
 // Whether the innermost of the frames waits for something to do.
 bool IsIdle(const std::vector<PythonFrame>& frames);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -45,6 +46,24 @@ size_t FirstIn(const std::vector<PythonFrame>& frames, const OperatorRow& op) {
   return calls ? static_cast<size_t>(first - frames.begin()) : 0;
 }
 
+// Ids of the processes that took batches.
+std::set<int64_t> TrainersOf(const RunView& run) {
+  std::set<int64_t> ids;
+  for (const MeasurementRow& row : run.measurements) {
+    const bool took = row.metric == "rank_steps_count" && row.value.value_or(0) > 0;
+    if (took && row.process_id) ids.insert(*row.process_id);
+  }
+  return ids;
+}
+
+// Whether a trainer's main thread is in none of its loaders, nor before its loop.
+bool IsInStep(const std::vector<PythonFrame>& frames) {
+  if (IsAside(frames) || StartsProcess(frames)) return false;
+  return std::none_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+    return IsOfHook(frame) || IsLoader(frame) || HandsOver(frame);
+  });
+}
+
 }  // namespace
 
 std::optional<PythonPlace> PlaceOf(const RunView& run, const OperatorRow& op) {
@@ -61,6 +80,7 @@ std::optional<PythonPlace> PlaceOf(const RunView& run, const OperatorRow& op) {
 
 std::optional<Activity> ActivityIn(const RunView& run, const OperatorRow& op) {
   const bool of_tf_data = op.stage.starts_with("tf.data");
+  const std::set<int64_t> trainers = TrainersOf(run);
   std::array<double, kNumActivities> seconds = {};
   double all_s = 0;
   int64_t samples_count = 0;
@@ -72,7 +92,10 @@ std::optional<Activity> ActivityIn(const RunView& run, const OperatorRow& op) {
         of_tf_data && std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
           return frame.file.ends_with("tensorflow/python/ops/script_ops.py");
         });
-    if (!is_called && FirstIn(frames, op) == 0) continue;
+    const bool in_step = op.kind == "consumer" && stack.thread == "MainThread" &&
+                         stack.process_id && trainers.contains(*stack.process_id) &&
+                         IsInStep(frames);
+    if (!is_called && !in_step && FirstIn(frames, op) == 0) continue;
     const double lasted_s = static_cast<double>(stack.time_ns) * 1e-9;
     seconds[static_cast<size_t>(ActivityOf(frames))] += lasted_s;
     all_s += lasted_s;
@@ -97,7 +120,14 @@ std::optional<WorkerTime> LookAtWorkers(const RunView& run,
     const auto loop = std::find_if(frames.begin(), frames.end(), [](const PythonFrame& frame) {
       return frame.function == "_worker_loop";
     });
-    if (loop == frames.end()) continue;
+    if (loop == frames.end()) {
+      // A new interpreter, which loads the program's modules again.
+      const bool spawns = std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+        return frame.file.ends_with("multiprocessing/spawn.py");
+      });
+      if (spawns) starting_s += static_cast<double>(stack.time_ns) * 1e-9;
+      continue;
+    }
     const bool fetches = std::any_of(loop, frames.end(), [](const PythonFrame& frame) {
       return frame.file.ends_with("torch/utils/data/_utils/fetch.py");
     });
@@ -112,12 +142,8 @@ std::optional<WorkerTime> LookAtWorkers(const RunView& run,
 }
 
 std::optional<PythonPlace> PlaceOfStep(const RunView& run) {
-  std::vector<int64_t> ids;  // of those that took batches
-  for (const MeasurementRow& row : run.measurements) {
-    const bool took = row.metric == "rank_steps_count" && row.value.value_or(0) > 0;
-    if (took && row.process_id) ids.push_back(*row.process_id);
-  }
-  const std::optional<PythonTime> time = LookAtPython(run, ids, false);
+  const std::set<int64_t> ids = TrainersOf(run);
+  const std::optional<PythonTime> time = LookAtPython(run, {ids.begin(), ids.end()}, false);
   return time ? time->step_place : std::nullopt;
 }
 

@@ -278,6 +278,18 @@ class LargestParts {
 
 }  // namespace
 
+void CountReceiving(double blocked_ratio, PythonTime* time) {
+  const double waits_s = std::min(time->waits_s, blocked_ratio * time->seconds);
+  const double receives_s = std::min(time->receives_s, time->waits_s - waits_s);
+  if (receives_s <= 0) return;
+  if (receives_s > time->loads_s) {
+    time->operator_name = "unpickle";
+    time->function = time->receive_function;
+  }
+  time->loads_s += receives_s;
+  time->waits_s -= receives_s;
+}
+
 std::optional<PythonThreads> LookAtPythonThreads(const RunView& run, int64_t process_id) {
   std::map<std::string, NamedThreads> threads;
   double main_s = 0;  // as long as the process was looked at
@@ -342,7 +354,7 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
   }
   const size_t depth = FindLoop(&samples);
   bool is_told = false;  // whether the samples tell anything
-  LargestParts loads, steps, unknown;
+  LargestParts loads, receives, steps, unknown;
   PythonLines step_lines;
   for (const Sample& sample : samples) {
     time.samples_count += sample.samples_count;
@@ -356,6 +368,9 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
     switch (reading.kind) {
       case Reading::Kind::kWaits:
         time.waits_s += sample.seconds;
+        if (!ReceivesBytes(sample.frames)) break;
+        time.receives_s += sample.seconds;
+        receives.Add("", function, sample.seconds);
         break;
       case Reading::Kind::kLoads:
         time.loads_s += sample.seconds;
@@ -377,6 +392,7 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
   }
   if (!is_told) return std::nullopt;
   std::tie(time.operator_name, time.function) = loads.Most();
+  time.receive_function = receives.Most().second;
   time.step_function = steps.Most().second;
   time.unknown_function = unknown.Most().second;
   time.step_place = step_lines.Busiest();

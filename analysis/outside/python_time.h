@@ -17,11 +17,12 @@ struct PythonTime {
   // loops are known) or else without what is no part of one: imports, making a dataset, the start
   // and the end of workers.
   int64_t samples_count = 0;
-  double seconds = 0;    // that they stand for; the sum of the next four
-  double waits_s = 0;    // for a loader, a queue or a generator of the program
-  double loads_s = 0;    // in a loader, a generator that the loop goes over, or a library for data
-  double step_s = 0;     // in a library that trains
-  double unknown_s = 0;  // in what may be either: functions of the program
+  double seconds = 0;     // that they stand for; the sum of the next four
+  double receives_s = 0;  // of the next: in reading what another process sent, or waiting for it
+  double waits_s = 0;     // for a loader, a queue or a generator of the program
+  double loads_s = 0;     // in a loader, a generator that the loop goes over, or a library for data
+  double step_s = 0;      // in a library that trains
+  double unknown_s = 0;   // in what may be either: functions of the program
   // Of `loads_s` and `step_s` what only the name of a function says ("load_batch", "train_step").
   double loads_by_name_s = 0, step_by_name_s = 0;
   bool is_loop_known = false;  // of the program's own: what comes before it is left out
@@ -31,9 +32,15 @@ struct PythonTime {
   // hook names operators; empty: no loader) and the program's own function there
   // ("ByWeight.__iter__ (train.py:31)", else the loader's).
   std::string operator_name, function;
+  std::string receive_function;                 // of most of `receives_s`
   std::string step_function, unknown_function;  // of most of `step_s`, of `unknown_s`
   std::optional<PythonPlace> step_place;        // of both together, as deep as the program goes
 };
+
+// The samples cannot tell reading a batch from waiting for it. `blocked_ratio`: the share of its
+// time in which the thread was off the CPU. What it says to be a wait beyond that was receiving:
+// loading.
+void CountReceiving(double blocked_ratio, PythonTime* time);
 
 // What the other threads of a process of Python did, by sampled stacks. Before
 // CPython 3.14 the kernel knows them by one name only, py-spy each by its own.

@@ -20,6 +20,7 @@ constexpr KnownLoader kKnownLoaders[] = {
     {"ThreadPool", "ThreadPool processes", "thread", "threads"},
     {"ProcessPoolExecutor", "ProcessPoolExecutor max_workers", "process", "processes"},
     {"ThreadPoolExecutor", "ThreadPoolExecutor max_workers", "thread", "threads"},
+    {"ThreadPoolExecutor-*", "ThreadPoolExecutor max_workers", "thread", "threads"},
     {"tf.data", "num_parallel_calls", "parallel call", "parallel calls",
      "num_parallel_calls={} and prefetch(tf.data.AUTOTUNE)", nullptr, kTfDataPool, "prefetch"},
     {"tf.data after *", "num_parallel_calls", "parallel call", "parallel calls",

@@ -284,8 +284,8 @@ void ReadMeasurements(RunDatabase& database, int64_t id, RunView* view) {
 
 // Stored intervals longer than a slice, or across a border of two, by what of them is in each.
 void AddToCourse(const ViewRow& row, RunView* view) {
-  CourseRow one{row.Number("first"),    row.Text("metric"),  row.Number("process_id"),
-                row.Text("thread"),     row.Text("subject"), row.Text("cause"),
+  CourseRow one{row.Number("first"),          row.Text("metric"),  row.Number("process_id"),
+                row.Text("thread"),           row.Text("subject"), row.Text("cause"),
                 row.Real("value").value_or(0)};
   const int64_t last = row.Number("last"), slice_ns = view->course_slice_ns;
   if (one.slice >= last) {

@@ -65,6 +65,16 @@ std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorR
     }
     return wait;
   }
+  const auto sampled = analysis::ActivityIn(run, op).value_or(analysis::Activity::kWorks);
+  // A wait for a socket with a time limit, as Python's, is one in poll().
+  const auto polled_ns = SumOf(run, "off_cpu_ns", [&](const analysis::MeasurementRow& row) {
+    return row.operator_name == op.name && row.stage == op.stage &&
+           (row.cause == "poll" || row.cause == "network");
+  });
+  const double polled = std::min(1.0, polled_ns.value_or(0) / static_cast<double>(op.busy_ns));
+  if (polled >= kMost && sampled == analysis::Activity::kNetwork) {
+    return MainWait{"network", "waits for the network", "waiting for the network", polled};
+  }
   // What it surely is blocked beside locks that it accounts for itself, and in no cause that the
   // kernel told.
   const auto blocked_ns =
@@ -76,7 +86,7 @@ std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorR
   if (share < kMost) return std::nullopt;
   // The functions in which its threads were sampled may tell.
   const char* cause = "unseen";
-  switch (analysis::ActivityIn(run, op).value_or(analysis::Activity::kWorks)) {
+  switch (sampled) {
     case analysis::Activity::kNetwork:
       cause = "network";
       break;
@@ -108,6 +118,18 @@ std::string WaitSentence(const RunView& run, const analysis::OperatorRow& op) {
                      FormatPercent(wait->share));
 }
 
+// The trainer's step, where it waits for something that is no thread of its program: what it
+// reports or saves to. Nothing where it computes, or threads compute for it.
+const analysis::OperatorRow* WaitingStep(const RunView& run) {
+  for (const analysis::OperatorRow& op : run.operators) {
+    if (op.kind != "consumer") continue;
+    const std::optional<MainWait> wait = MainWaitOf(run, op);
+    const bool of_threads = !wait || *wait->waiting == 0 || std::string_view(wait->cause) == "lock";
+    return of_threads ? nullptr : &op;
+  }
+  return nullptr;
+}
+
 // " getitem is in with_backoff (flaky_store.py:28) 82 % of its time."
 std::string PlaceSentence(std::string_view what,
                           const std::optional<analysis::PythonPlace>& place) {
@@ -118,12 +140,16 @@ std::string PlaceSentence(std::string_view what,
 // What the operator that is to blame waits for, and where in the program it is.
 std::string CulpritSentences(const RunView& run, const Finding& first) {
   if (first.limit.Is(analysis::kConsumerLimit)) {
-    return PlaceSentence("The step", analysis::PlaceOfStep(run));
+    const analysis::OperatorRow* waits = WaitingStep(run);
+    return (waits != nullptr ? WaitSentence(run, *waits) : "") +
+           PlaceSentence("The step", analysis::PlaceOfStep(run));
   }
   // Of cores the samples, in which waits are as well, say nothing.
   if (!first.culprit || first.limit.Is(analysis::kCoresLimit)) return "";
   const analysis::OperatorRow& op = run.operators[*first.culprit];
-  return (first.limit.Is(analysis::kStageLimit) ? WaitSentence(run, op) : "") +
+  const bool may_wait =
+      first.limit.Is(analysis::kStageLimit) || first.limit.Is(analysis::kThreadLimit);
+  return (may_wait ? WaitSentence(run, op) : "") +
          PlaceSentence(op.name, analysis::PlaceOf(run, op));
 }
 
@@ -239,8 +265,14 @@ std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) 
   }
   if (const std::string text = OwnThreadText(model, first); !text.empty()) return text;
   std::string name = LimitName(model, first.limit, first.culprit);
-  if (first.culprit && first.limit.Is(analysis::kStageLimit)) {
-    const auto wait = MainWaitOf(model.run(), model.run().operators[*first.culprit]);
+  const RunView& run = model.run();
+  const bool of_operator = first.culprit && (first.limit.Is(analysis::kStageLimit) ||
+                                             first.limit.Is(analysis::kThreadLimit));
+  const analysis::OperatorRow* op = of_operator ? &run.operators[*first.culprit]
+                                    : first.limit.Is(analysis::kConsumerLimit) ? WaitingStep(run)
+                                                                               : nullptr;
+  if (op != nullptr) {
+    const auto wait = MainWaitOf(run, *op);
     if (wait && *wait->waiting != 0) name += fmt::format(", {}", wait->waiting);
   }
   if (bottleneck.alone) name += ", which other programs use";

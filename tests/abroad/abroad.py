@@ -116,7 +116,7 @@ class Abroad:
     def command(self, name, seconds, fixed):
         if name.endswith(".java"):
             command = ["java", "-cp", str(self.folder), name[:-5]]
-        elif name.endswith((".go", ".cc")):
+        elif name.endswith((".go", ".cc", ".rs")):
             command = [str(self.folder / name[:-3])]
         elif name == "ranks":
             command = [self.arguments.python, "-m", "torch.distributed.run", "--nproc-per-node=2", f"{self.programs}/ranks.py"]
@@ -130,6 +130,8 @@ class Abroad:
             return self.built("javac", ["-d", str(self.folder), str(self.programs / name)])
         if name.endswith(".go"):
             return self.built("go", ["build", "-o", str(self.folder / name[:-3]), str(self.programs / name)])
+        if name.endswith(".rs"):
+            return self.built("rustc", ["-O", "-g", "-o", str(self.folder / name[:-3]), str(self.programs / name)])
         if name.endswith(".cc"):
             return self.built("c++", ["-O2", "-pthread", "-o", str(self.folder / name[:-3]), str(self.programs / name)])
         if name.startswith("cuda_") and not self.has_device():

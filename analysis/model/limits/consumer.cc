@@ -4,11 +4,25 @@
 #include <algorithm>
 
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/run/counter_sums.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
+
+// Whether the step mostly waits for what is no thread of its program: what it saves or reports to.
+bool StepWaits(const RunView& run) {
+  double step_ns = 0, waits_ns = 0;
+  for (const OperatorRow& op : run.operators) {
+    if (op.kind != "consumer") continue;
+    step_ns += static_cast<double>(op.busy_ns);
+    for (const char* cause : {"poll", "network", "storage", "sleep"}) {
+      waits_ns += OffCpuNs(run, op, cause);
+    }
+  }
+  return step_ns > 0 && waits_ns >= kStepWaits * step_ns;
+}
 
 class Consumer final : public LimitKind {
  public:
@@ -30,9 +44,13 @@ class Consumer final : public LimitKind {
                        FormatDuration(model.demands().consumer_s * model.consumers() * 1e9),
                        FormatRate(limit.bound, "batches"));
   }
-  std::string WithoutSetting(const PipelineModel& /*model*/, const Limit& /*limit*/,
+  std::string WithoutSetting(const PipelineModel& model, const Limit& /*limit*/,
                              const std::string& /*culprit*/) const override {
-    return "Nothing in the pipeline: it keeps up. Only a cheaper training step is faster.";
+    const std::string keeps_up = "Nothing in the pipeline: it keeps up. ";
+    return keeps_up + (StepWaits(model.run())
+                           ? "Only a step that waits less is faster: do that less often, or in "
+                             "another thread."
+                           : "Only a cheaper training step is faster.");
   }
   std::string WhyUnlimited(const PipelineModel& /*model*/) const override {
     return "the trainer computes nothing";

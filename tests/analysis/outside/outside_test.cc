@@ -203,6 +203,24 @@ TEST(Outside, NamesALockThatTheReadersHoldInTurn) {
   EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kLock);
 }
 
+// One of four processes at a time holds a semaphore, and waits for a simulator meanwhile.
+TEST(Outside, NamesALockThatIsHeldDuringAWaitForAnotherProcess) {
+  OutsideRun run;
+  run.Process(100, 1, "python").OnCpu(100, "python (main)", 0.08);
+  run.Process(150, 100, "simulator").Blocked(150, "simulator (main)", "sleep", 0.95);
+  for (int64_t pid = 200; pid < 204; ++pid) {
+    run.Process(pid, 100, "worker").OnCpu(pid, "worker (main)", 0.01);
+    run.Waits(pid, "worker (main)", "lock", 0.73,
+              std::to_string(200 + (pid + 1) % 4) + "/worker (main)");
+    run.Waits(pid, "worker (main)", "pipe", 0.25, "150/simulator (main)");
+    run.Waits(150, "simulator (main)", "pipe", 0.0125, std::to_string(pid) + "/worker (main)");
+    run.Waits(100, "python (main)", "pipe", 0.23, std::to_string(pid) + "/worker (main)");
+  }
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kLock);
+  EXPECT_EQ(seen.kinds[seen.units[seen.culprit].kind].name, "worker");
+}
+
 // Four threads decode under one lock, and do a little outside of it.
 TEST(Outside, NamesALockBesideWhichALittleIsDone) {
   OutsideRun run;

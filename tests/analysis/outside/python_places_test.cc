@@ -104,6 +104,63 @@ TEST(PythonPlaces, WorkersStartAndFetch) {
   EXPECT_FALSE(LookAtWorkers(sampled.run, {4}));
 }
 
+// A spawned worker loads the program's modules before it works.
+TEST(PythonPlaces, SpawnedWorkersStart) {
+  Sampled sampled;
+  sampled
+      .Add(3,
+           "MainThread;<module> (<string>:1);spawn_main (multiprocessing/spawn.py:122);prepare "
+           "(multiprocessing/spawn.py:236);_find_and_load (<frozen importlib._bootstrap>:1176)",
+           6)
+      .InWorker(
+          "fetch (torch/utils/data/_utils/fetch.py:54);Rows.__getitem__ (train.py:40, no loop)", 2);
+  const auto workers = LookAtWorkers(sampled.run, {3});
+  ASSERT_TRUE(workers);
+  EXPECT_DOUBLE_EQ(workers->start_ratio, 0.75);
+}
+
+TEST(PythonPlaces, WhatAnOperatorWaitsForIsInItsStacks) {
+  const std::string read =
+      ";HTTPConnection.getresponse (http/client.py:1386);"
+      "SocketIO.readinto (socket.py:706)";
+  Sampled sampled;
+  sampled.InWorker(
+      "_MapItems.__getitem__ (headrace/_loader.py:91);Rows.__getitem__ "
+      "(train.py:40, no loop)" +
+          read,
+      4);
+  sampled.InWorker(
+      "_MapItems.__getitem__ (headrace/_loader.py:91);Rows.__getitem__ "
+      "(train.py:41, no loop)",
+      1);
+  EXPECT_EQ(ActivityIn(sampled.run, Operator("getitem")), Activity::kNetwork);
+  EXPECT_FALSE(ActivityIn(sampled.run, Operator("collate"))) << "never seen";
+  // tf.data calls Python functions in threads of its own.
+  sampled.Add(5,
+              "python;FuncRegistry.__call__ (tensorflow/python/ops/script_ops.py:269);"
+              "read (train.py:35, no loop, sleeps)",
+              3);
+  OperatorRow map = Operator("map");
+  map.stage = "tf.data map";
+  EXPECT_EQ(ActivityIn(sampled.run, map), Activity::kSleeps);
+  // The step is in the main thread of who took batches, beside its loaders.
+  sampled.Add(0, "MainThread;main (train.py:60, loop 56);log (train.py:9, no loop)" + read, 4);
+  sampled.Add(0,
+              "MainThread;main (train.py:56, loop 56, next);Batches.__next__ "
+              "(headrace/_batches.py:140)",
+              9);
+  sampled.Add(7, "MainThread;serve (store.py:60, loop 56)", 9);
+  OperatorRow step = Operator("step");
+  step.kind = "consumer";
+  EXPECT_FALSE(ActivityIn(sampled.run, step)) << "nobody took batches";
+  MeasurementRow row;
+  row.metric = "rank_steps_count";
+  row.process_id = 0;
+  row.value = 100;
+  sampled.run.measurements.push_back(row);
+  EXPECT_EQ(ActivityIn(sampled.run, step), Activity::kNetwork);
+}
+
 // The step is the trainer's alone, though a worker that was forked has its parent's frames, too.
 TEST(PythonPlaces, TheStepIsTheTrainers) {
   const std::string main = "MainThread;<module> (train.py:69, no loop);main (train.py:";

@@ -350,5 +350,29 @@ TEST(PythonThreads, ThoseWithoutWorkWaitForNoLock) {
   EXPECT_GT(lock(LookFromOutside(pool(0.8))), 0.1) << "it is not ruled out";
 }
 
+// A large batch comes through a pipe: its reader is in one function, waiting or reading.
+TEST(PythonTime, WhatIsReadOnACpuIsReceivedAndNotWaitedFor) {
+  const std::string receive =
+      "main (train.py:30, loop 28);Queue.get (multiprocessing/queues.py:103);"
+      "Connection._recv (multiprocessing/connection.py:395)";
+  for (const double blocked : {0.05, 0.9}) {
+    OutsideRun run(10, 1.2);
+    run.Process(100, 1, "python", "python train.py");
+    run.OnCpu(100, "python (main)", 1 - blocked);
+    run.Process(101, 100, "python").OnCpu(101, "python (main)", 0.2);
+    run.Waits(101, "python (main)", "pipe", 0.75, "100/python (main)");
+    run.Waits(100, "python (main)", "pipe", blocked, "101/python (main)");
+    RunView view = run.view;
+    Sample("MainThread", receive, 7, &view);
+    Sample("MainThread", "main (train.py:31, loop 28);Tensor.backward (torch/_tensor.py:623)", 3,
+           &view);
+    const Outside seen = LookFromOutside(view);
+    ASSERT_TRUE(seen.OwnTimes());
+    EXPECT_EQ(seen.findings[0].limit == OutsideLimit::kOwnWork, blocked < 0.5);
+    EXPECT_NEAR(seen.OwnTimes()->waits, std::min(0.7, blocked), 0.06);
+    EXPECT_EQ(seen.python->operator_name == "unpickle", blocked < 0.5);
+  }
+}
+
 }  // namespace
 }  // namespace headrace::analysis

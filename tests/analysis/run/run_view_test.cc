@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <map>
 
 #include "analysis/run/read_run.h"
 #include "base/error.h"
+#include "collectors/store/store.h"
 
 namespace headrace::analysis {
 namespace {
@@ -79,6 +81,44 @@ class LoadRunTest : public testing::Test {
   }
   std::string path_;
 };
+
+// Stored intervals need not end where slices do.
+TEST_F(LoadRunTest, AnIntervalAcrossSlicesIsSharedOutToThem) {
+  collectors::RunStore store(path_);
+  collectors::RunInfo info;
+  info.name = "course";
+  const int64_t id = store.BeginRun(info);
+  collectors::MeasurementBatch batch;
+  batch.metrics.push_back({"on_cpu_ns", "ns", "counter", "ebpf", "", "h"});
+  collectors::ProcessRow process;
+  process.id = 0;
+  process.pid = 7;
+  batch.processes.push_back(process);
+  collectors::MeasurementRow row;
+  row.metric = "on_cpu_ns";
+  row.source = "ebpf";
+  row.process_id = 0;
+  row.thread = "python";
+  batch.definitions.push_back(row);
+  batch.totals.push_back({0, 2'000'000'000, 440, 440, 440, 440, {}});
+  batch.intervals = {{0, 0, 500'000'000, 100},
+                     {0, 500'000'000, 1'000'000'000, 300},
+                     {0, 1'500'000'000, 500'000'000, 40}};
+  collectors::IntervalSample sample;
+  sample.duration_ns = 2'000'000'000;
+  store.Append(id, {sample}, batch);
+  store.FinishRun(id, collectors::RunState::kComplete);
+  const RunView view = LoadRun(path_, "course");
+  // What is usual of them is 750 ms, weighted by their length.
+  EXPECT_EQ(view.course_slice_ns, 750'000'000);
+  std::map<int64_t, double> on_cpu;
+  for (const CourseRow& row : view.course) {
+    if (row.metric == "on_cpu_ns") on_cpu[row.slice] += row.value;
+  }
+  EXPECT_THAT(on_cpu, testing::ElementsAre(testing::Pair(0, testing::DoubleEq(175)),
+                                           testing::Pair(1, testing::DoubleEq(225)),
+                                           testing::Pair(2, testing::DoubleEq(40))));
+}
 
 TEST_F(LoadRunTest, ReadsRowsInPipelineOrderAndKeepsNullApartFromZero) {
   Make(kHandMade);
