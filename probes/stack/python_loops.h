@@ -36,8 +36,9 @@ class PythonLoops {
   // Folded frames with the loops of their lines: "main (train.py:30);f (lib/x.py:7)" becomes
   // "main (train.py:30, loop 28 of 20);f (lib/x.py:7)" where train.py is found and lib/x.py is not,
   // "..., loop 28" where that is in no other, or "main (train.py:30, no loop)"; ", next" follows
-  // where the line asks for what comes next, then ", locks" or ", sleeps". Reads each file once, up to 1 MiB of it, and none that
-  // was changed after `not_after_s` (seconds since 1970; 0: any), when the program had read it.
+  // where the line asks for what comes next, then ", locks" or ", sleeps". Reads each file once, up
+  // to 1 MiB of it, and none that was changed after `not_after_s` (seconds since 1970; 0: any),
+  // when the program had read it.
   std::string Mark(std::string_view frames);
   void IgnoreChangedAfter(int64_t not_after_s) { not_after_s_ = not_after_s; }
 
