@@ -124,12 +124,15 @@ void TurnOutside(const RunView& run, Statements* statements) {
   if (!run.run.pipeline_path.empty() || run.operators.empty()) return;
   const std::string why = has_model ? WhyTurnOutside(*statements) : "";
   if (has_model && why.empty()) return;
+  const bool explains = has_model && statements->bottleneck->unseen.empty();
+  if (explains && !SawThreadsToTheEnd(run)) return;
   Outside seen = LookFromOutside(run);
   // An undecided verdict is no better than another.
   if (!seen.withheld.empty() || (has_model && !seen.decided)) return;
   // What two views disagree on is not sure.
-  if (has_model && statements->bottleneck->unseen.empty()) {
-    if (!SawThreadsToTheEnd(run)) return;
+  if (explains) {
+    // Else it is not the same thread that both call the trainer.
+    if (std::abs(seen.stall_ratio - statements->model->stall_ratio()) > kHighStall) return;
     double& probability = seen.findings[0].probability;
     probability = std::min(probability, kViewsDisagree);
   }

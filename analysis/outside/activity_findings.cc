@@ -1,6 +1,7 @@
 #include "analysis/outside/activity_findings.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "analysis/thresholds.h"
@@ -54,23 +55,34 @@ std::optional<Said> OfWork(const Outside& out, const PythonActivity& seen) {
   return Said{most->second, place};
 }
 
+// Samples are of the whole run. What is at least of its steady part, of `steady_s`: all else may
+// have been before it.
+PythonActivity InSteady(PythonActivity seen, double steady_s) {
+  const double before_s = std::max(0.0, seen.sampled_s - steady_s);
+  if (before_s <= 0 || steady_s <= 0) return seen;
+  const auto cut = [&](std::array<double, kNumActivities>& threads) {
+    for (double& at : threads) at = std::max(0.0, at * seen.sampled_s - before_s) / steady_s;
+  };
+  cut(seen.main);
+  cut(seen.others);
+  return seen;
+}
+
 // Of the consumer's process. `receives`: sockets bring bytes to it all the time.
 std::optional<Said> OfHome(const Outside& out, bool receives) {
   if (!out.home_activity || out.home_activity->samples_count < kFewestSamples) return std::nullopt;
-  const PythonActivity& seen = *out.home_activity;
+  const PythonActivity seen = InSteady(*out.home_activity, out.steady_s);
   const auto place = [&](Activity activity) { return seen.places[static_cast<size_t>(activity)]; };
-  const double events = seen.Others(Activity::kEvents);
+  // A loop of events that nobody waits for may be any library's.
+  const bool is_awaited = seen.Main(Activity::kWaitsForOthers) >= kMostlyAtIt;
+  const double events = is_awaited ? seen.Others(Activity::kEvents) : 0;
   const double network = seen.Others(Activity::kNetwork) + (receives ? events : 0);
   const double sleeps = seen.Others(Activity::kSleeps), locks = seen.Others(Activity::kLocks);
   const double works = seen.Others(Activity::kWorks);
   const double all = network + sleeps + locks + works;
   // Its main thread asks a server in a library whose threads wait for it.
   if (seen.Main(Activity::kNetwork) >= kMostlyAtIt) return Said{OutsideLimit::kNetwork, ""};
-  if (all < kMostlyAtIt) {
-    // Everybody waits for an event loop that waits for nothing from outside.
-    if (events >= kMostlyAtIt && !receives) return Said{OutsideLimit::kSleep, ""};
-    return std::nullopt;
-  }
+  if (all < kMostlyAtIt) return std::nullopt;
   const double enough = kClearlyMost * all;
   if (network >= enough) {
     const bool in_loop = events > seen.Others(Activity::kNetwork);
@@ -84,9 +96,12 @@ std::optional<Said> OfHome(const Outside& out, bool receives) {
 
 // Of processes that feed the consumer: what their main threads are at, or the threads that these
 // wait for.
-std::optional<Said> OfFeeders(const PythonActivity& seen, bool receives) {
+// `is_awaited`: the consumer's main thread waits for others most of the time.
+std::optional<Said> OfFeeders(const PythonActivity& seen, bool receives, bool is_awaited) {
   if (seen.samples_count < kFewestSamples) return std::nullopt;
-  if (seen.Main(Activity::kWaitsForRoom) >= kClearlyMost) return Said{OutsideLimit::kConsumer, ""};
+  if (seen.Main(Activity::kWaitsForRoom) >= kClearlyMost && !is_awaited) {
+    return Said{OutsideLimit::kConsumer, ""};
+  }
   if (seen.Main(Activity::kNetwork) >= kMostlyAtIt) return Said{OutsideLimit::kNetwork, ""};
   if (seen.Main(Activity::kLocks) >= kMostlyAtIt) return Said{OutsideLimit::kLock, ""};
   if (seen.Main(Activity::kWaitsForOthers) < kMostlyAtIt) return std::nullopt;
@@ -107,10 +122,11 @@ size_t UnitAt(const Outside& out, OutsideLimit limit) {
     if (unit.kind != out.units[0].kind) continue;
     const UnitShares& shares = unit.shares;
     const double at =
-        unit.threads_count * (limit == OutsideLimit::kNetwork ? shares.network
-                              : limit == OutsideLimit::kSleep ? shares.sleep
-                              : limit == OutsideLimit::kLock  ? shares.lock
-                                                              : shares.on_cpu + shares.runnable);
+        unit.threads_count * (limit == OutsideLimit::kNetwork   ? shares.network
+                              : limit == OutsideLimit::kStorage ? shares.storage
+                              : limit == OutsideLimit::kSleep   ? shares.sleep
+                              : limit == OutsideLimit::kLock    ? shares.lock
+                                                                : shares.on_cpu + shares.runnable);
     if (best != 0 && at <= most) continue;
     most = at;
     best = u;
@@ -130,7 +146,7 @@ void PutFirst(OutsideLimit limit, double likely, Outside* out) {
 bool TurnToServer(const OutsideJudge& judge, Outside* out) {
   const OutsideLimit first = out->findings[0].limit;
   const bool waits = first == OutsideLimit::kSleep || first == OutsideLimit::kLock ||
-                     first == OutsideLimit::kNetwork || first == OutsideLimit::kNone;
+                     first == OutsideLimit::kNetwork;
   if (!waits || out->culprit == 0 || !judge.IsServer(out->culprit)) return false;
   double sum = 0;
   for (const OutsideFinding& finding : out->findings) {
@@ -139,8 +155,8 @@ bool TurnToServer(const OutsideJudge& judge, Outside* out) {
       sum += finding.probability;
     }
   }
-  // A timer there is no idle one: its clients' waits end at what it sends.
-  if (first == OutsideLimit::kSleep) sum = std::max(sum, kSampledThread);
+  // Who sends of himself is connected alike.
+  sum = first == OutsideLimit::kNetwork ? sum : kSampledThread;
   std::erase_if(out->findings, [](const OutsideFinding& finding) {
     return finding.limit == OutsideLimit::kSleep || finding.limit == OutsideLimit::kLock;
   });
@@ -152,6 +168,7 @@ bool TurnToServer(const OutsideJudge& judge, Outside* out) {
 
 void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_share, Outside* out) {
   if (out->stall_ratio < kSmallStall || out->knowledge < OutsideKnowledge::kCounts) return;
+  if (out->accelerators && out->accelerators->Contradict()) return;
   if (TurnToServer(judge, out)) return;
   if (!LooksAlike(out->findings[0].limit)) return;
   const bool at_home = out->culprit == 0 || out->units[out->culprit].kind == out->units[0].kind;
@@ -161,12 +178,14 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
   } else if (at_home) {
     said = OfHome(*out, judge.Receives(0, whole));
   } else if (out->feeder_activity) {
-    said = OfFeeders(*out->feeder_activity, judge.Receives(out->culprit, whole));
+    const bool is_awaited =
+        out->home_activity && out->home_activity->Main(Activity::kWaitsForOthers) >= kMostlyAtIt;
+    said = OfFeeders(*out->feeder_activity, judge.Receives(out->culprit, whole), is_awaited);
   }
   if (!said) return;
-  if (said->limit != out->findings[0].limit) {
-    PutFirst(said->limit, kSampledThread * (1 - lost_share), out);
-  }
+  const OutsideFinding& first = out->findings[0];
+  const double likely = kSampledThread * (1 - lost_share);
+  if (said->limit != first.limit || first.probability < likely) PutFirst(said->limit, likely, out);
   out->activity_place = said->place;
   if (at_home) out->culprit = UnitAt(*out, said->limit);
   if (said->limit == OutsideLimit::kConsumer) out->culprit = 0;

@@ -68,11 +68,11 @@ OutsideLimit WithItsFunctions(const Outside& out, OutsideLimit limit, bool of_ho
   if ((at_consumer || of_home) && waits > kWaitsForInterpreter && waits > blocked / 2) {
     return OutsideLimit::kInterpreter;
   }
-  // It waits for threads that do its work for it, as run-times of TensorFlow and JAX do.
-  if (of_home && out.HasStepInRunTime()) return OutsideLimit::kConsumer;
-  // Loading in
+  // It waits for threads that do its work for it, as run-times of TensorFlow and JAX do. Loading in
   // which it hardly computes, or in a library's loader, may be a wait for threads that load.
   const std::optional<OwnTime> own = out.OwnTimes();
+  const bool is_fed = !own || own->waits < 0.5;
+  if (of_home && is_fed && out.HasStepInRunTime()) return OutsideLimit::kConsumer;
   if (of_home && own) {
     const bool computes = !out.python->has_loader && consumer.on_cpu > 0.5;
     const double loads = computes ? own->loads : 0;
@@ -94,7 +94,7 @@ double MostOfKnowledge(const Outside& out) {
 
 bool StepIsSeen(const Outside& out) {
   const std::optional<OwnTime> own = out.OwnTimes();
-  return own && own->step > kStepElsewhere;
+  return own && own->step > kStepElsewhere && own->waits + own->loads < kSmallStall;
 }
 
 void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<size_t>& all,
@@ -103,7 +103,10 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
   Random random(kOutsideSeed);
   std::map<OutsideLimit, size_t> wins;
   std::vector<double> stalls;
-  const size_t block = all.size() >= 12 ? 2 : 1;
+  const double long_enough_s = 12, seconds = slices.slice_s * static_cast<double>(all.size());
+  const double block_s = seconds >= long_enough_s ? 2 : 1;
+  const auto block =
+      static_cast<size_t>(std::max(1.0, std::round(block_s / std::max(0.1, slices.slice_s))));
   for (size_t draw = 0; draw < kOutsideDraws; ++draw) {
     std::vector<size_t> picks = all;
     if (all.size() >= 3) {

@@ -339,10 +339,10 @@ void OutsideJudge::FindDistances(const Totals& totals) {
 }
 
 // A process that runs tasks or an actor of Ray, by the name that Ray gives it; not one of Ray's own
-// actors, which have private names, nor one without a task.
+// actors, which have private names.
 bool OutsideJudge::IsRayWorker(const OutsideUnit& unit) const {
   const std::string& name = out_->kinds[unit.kind].name;
-  return name.starts_with("ray::") && !name.starts_with("ray::_") && name != "ray::IDLE" &&
+  return name.starts_with("ray::") && !name.starts_with("ray::_") &&
          !name.starts_with("ray::SplitCoord");
 }
 

@@ -1,6 +1,7 @@
 #include "analysis/outside/native_time.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "analysis/thresholds.h"
@@ -15,11 +16,10 @@ bool HasAny(std::string_view folded, const std::string_view (&parts)[kCount]) {
   });
 }
 
-// Of oneDNN, Eigen and XLA, and of TensorFlow's kernels; code made at run time is that of oneDNN
+// Of oneDNN, Eigen and XLA, and of TensorFlow's kernels. Code made at run time is that of oneDNN
 // and XLA in these programs.
 constexpr std::string_view kStep[] = {"dnnl::",
                                       "xla::cpu::",
-                                      "[code made at run time]",
                                       "TensorContraction",
                                       "Conv2D",
                                       "MatMul",
@@ -43,13 +43,18 @@ constexpr std::string_view kLoads[] = {"tensorflow::data::",
 
 constexpr std::string_view kEither[] = {"Eigen::internal::TensorExecutor"};
 
+constexpr std::string_view kMadeCode[] = {"[code made at run time]"};
+constexpr std::string_view kNumba[] = {"Dispatcher_call", "numba"};
+
 constexpr std::string_view kRunTime[] = {"tensorflow::", "xla::", "tsl::"};
 
 }  // namespace
 
-bool NativeTime::IsStep(double waits_s) const {
+bool NativeTime::IsStep(double waits_s, double cores) const {
+  const double all_s = step_s + either_s;
   return samples_count >= kFewestSamples && step_s >= kMostOfRunTime * (step_s + loads_s) &&
-         step_s + either_s >= kStepFillsWaits * waits_s;
+         all_s >= kStepFillsWaits * waits_s &&
+         all_s >= kStepFillsInParallel * waits_s * std::max(1.0, cores);
 }
 
 bool NativeTime::IsLoading(double steady_s) const {
@@ -59,25 +64,32 @@ bool NativeTime::IsLoading(double steady_s) const {
 
 std::optional<NativeTime> LookAtNative(const RunView& run,
                                        const std::vector<int64_t>& process_ids) {
+  const std::set<int64_t> ids(process_ids.begin(), process_ids.end());
+  const auto is_of = [&](const StackRow& stack) {
+    return stack.kind == "cpu" && stack.process_id && ids.contains(*stack.process_id);
+  };
+  const auto has = [&](const auto& parts) {
+    return std::any_of(run.stacks.begin(), run.stacks.end(), [&](const StackRow& stack) {
+      return is_of(stack) && HasAny(stack.folded, parts);
+    });
+  };
+  if (!has(kRunTime)) return std::nullopt;
+  // Numba makes code, too, for whatever it is used.
+  const bool is_numba = has(kNumba);
   NativeTime time;
-  bool is_run_time = false;
   for (const StackRow& stack : run.stacks) {
-    if (stack.kind != "cpu" || !stack.process_id) continue;
-    if (std::find(process_ids.begin(), process_ids.end(), *stack.process_id) == process_ids.end()) {
-      continue;
-    }
-    is_run_time = is_run_time || HasAny(stack.folded, kRunTime);
+    if (!is_of(stack)) continue;
     const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
     // tf.data calls kernels, and these call none of it.
     const bool loads = HasAny(stack.folded, kLoads);
-    if (!loads && !HasAny(stack.folded, kStep)) {
+    const bool made = !is_numba && HasAny(stack.folded, kMadeCode);
+    if (!loads && !made && !HasAny(stack.folded, kStep)) {
       if (HasAny(stack.folded, kEither)) time.either_s += seconds;
       continue;
     }
     (loads ? time.loads_s : time.step_s) += seconds;
     time.samples_count += stack.samples_count;
   }
-  if (!is_run_time) return std::nullopt;
   return time;
 }
 

@@ -17,8 +17,9 @@ struct NativeTime {
   int64_t samples_count = 0;  // of the first two
 
   // Of what is known, most of it by far. The step fills `waits_s`, in which the trainer's thread
-  // waits for others; loading takes much of `steady_s`, the whole time of that thread.
-  bool IsStep(double waits_s) const;
+  // waits for others, also if all of it ran on `cores` at once fills much of it; loading takes much
+  // of `steady_s`, the whole time of that thread.
+  bool IsStep(double waits_s, double cores) const;
   bool IsLoading(double steady_s) const;
 };
 

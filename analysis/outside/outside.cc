@@ -235,7 +235,8 @@ void SayUnseenAccelerator(Outside* out) {
 // where it is not the one whose main thread was seen.
 std::optional<double> WaitOfRank(const RunView& run, const std::vector<int64_t>& ranks, int64_t pid,
                                  const std::set<int64_t>& numbers) {
-  const RunView part = OfOneRank(run, ranks, pid);
+  RunView part = OfOneRank(run, ranks, pid);
+  part.accelerator_use.clear();
   Outside one;
   Slices slices = BuildSlices(part, &one);
   if (one.knowledge == OutsideKnowledge::kCpu) AddUnseenWaits(part, one, &slices);
@@ -364,6 +365,12 @@ std::string MeasureFor(const Outside& out, const std::string& lost,
              : "instrumenting the program (headrace/account.h) separates its parts";
 }
 
+// Whether a program was recorded that had not begun.
+bool OnlyImports(const PythonActivity& seen) {
+  const double all_s = seen.imports_s + seen.sampled_s;
+  return all_s >= kImportsSeenSeconds && seen.imports_s >= kOnlyImports * all_s;
+}
+
 // Why there is no verdict; empty where there is one. `stopped_text`: that the consumer was stopped,
 // else empty.
 std::string WhyWithheld(const RunView& run, const Slices& slices, const Outside& out,
@@ -421,8 +428,9 @@ bool MayLoad(const Outside& out) {
 
 namespace {
 
-// `tree_cpu_s`: CPU time of all processes, where `run` is a part of them.
-Outside Look(const RunView& run, std::optional<double> tree_cpu_s) {
+// `lost`: of the whole recording. `tree_cpu_s`: CPU time of all processes, where `run` is a part of
+// them.
+Outside Look(const RunView& run, const LostShare& lost, std::optional<double> tree_cpu_s) {
   Outside out;
   Slices slices = BuildSlices(run, &out);
   std::vector<size_t> all(slices.times.size());
@@ -452,7 +460,6 @@ Outside Look(const RunView& run, std::optional<double> tree_cpu_s) {
         look.FindUnits(totals) && std::find(stopped.begin(), stopped.end(),
                                             first.groups[look.consumer()].kind) != stopped.end();
   }
-  const LostShare lost = ShareLost(run);
   const std::string lost_text =
       fmt::format("{:.0f} % of {} were lost (see LOST)", 100 * lost.share, lost.words);
   out.withheld = WhyWithheld(run, slices, out, lost.share, lost_text,
@@ -503,6 +510,13 @@ Outside Look(const RunView& run, std::optional<double> tree_cpu_s) {
   const auto [limit, culprit] = judge.Decide(whole);
   out.culprit = out.findings[0].limit == limit ? culprit : 0;
   out.home_activity = LookAtActivity(run, out.kinds[out.units[0].kind].process_ids);
+  if (out.home_activity && OnlyImports(*out.home_activity)) {
+    out.withheld = fmt::format(
+        "{} still loaded its modules nearly all the time that was recorded; "
+        "record longer",
+        out.kinds[out.units[0].kind].name);
+    return out;
+  }
   if (out.culprit != 0) {
     out.feeder_activity = LookAtActivity(run, out.kinds[out.units[out.culprit].kind].process_ids);
   }
@@ -513,8 +527,9 @@ Outside Look(const RunView& run, std::optional<double> tree_cpu_s) {
     out.workers = LookAtWorkers(run, of_culprit.process_ids);
     if (out.workers && !WorkersFollow(out)) out.workers->start_ratio = 0;  // once, and no more
   }
-  // The main thread hardly computes, waits for threads of its process, and is not held up by data.
-  out.is_step_elsewhere = out.findings[0].limit == OutsideLimit::kConsumer &&
+  // It waits for threads of its own process, which compute for it, and not for data.
+  const bool of_home = culprit != 0 && out.units[culprit].kind == out.units[0].kind;
+  out.is_step_elsewhere = out.findings[0].limit == OutsideLimit::kConsumer && of_home &&
                           out.stall_ratio >= kSmallStall &&
                           (StepIsSeen(out) || out.HasStepInRunTime());
   out.decided = out.findings[0].limit != OutsideLimit::kNone &&
@@ -529,8 +544,9 @@ Outside Look(const RunView& run, std::optional<double> tree_cpu_s) {
 
 Outside LookFromOutside(const RunView& run) {
   const std::optional<RanksSeen> ranks = FindRanks(run);
-  if (!ranks) return Look(run, std::nullopt);
-  Outside out = Look(OfOneRank(run, ranks->pids, ranks->seen.pid), ranks->tree_cpu_s);
+  const LostShare lost = ShareLost(run);
+  if (!ranks) return Look(run, lost, std::nullopt);
+  Outside out = Look(OfOneRank(run, ranks->pids, ranks->seen.pid), lost, ranks->tree_cpu_s);
   out.rank = ranks->seen;
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 
 namespace headrace::analysis {
@@ -54,6 +55,7 @@ constexpr Known kKnown[] = {
     {Activity::kNetwork, "urllib3/connection", ""},
     {Activity::kNetwork, "pymongo/network", ""},
     {Activity::kNetwork, "redis/_parsers/", ""},
+    {Activity::kIdle, "grpc/_server.py", ""},
     {Activity::kNetwork, "grpc/", ""},
     {Activity::kEvents, "asyncio/base_events.py", "_run_once"},
     {Activity::kEvents, "uvloop/", ""},
@@ -71,6 +73,7 @@ bool EndsInOrIsBelow(std::string_view file, std::string_view part) {
 }
 
 const Known* FindKnown(const PythonFrame& frame) {
+  if (frame.is_own) return nullptr;  // a file of the program may be called so
   const auto* found = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& known) {
     return EndsInOrIsBelow(frame.file, known.file) &&
            frame.function.find(known.function) != std::string_view::npos;
@@ -88,6 +91,7 @@ bool OnlyWaits(const PythonFrame& frame) {
                                          "multiprocessing/queues.py",
                                          "multiprocessing/synchronize.py",
                                          "multiprocessing/connection.py"};
+  if (frame.is_own) return false;
   return std::any_of(std::begin(kFiles), std::end(kFiles),
                      [&](std::string_view file) { return EndsInOrIsBelow(frame.file, file); });
 }
@@ -109,13 +113,13 @@ std::string KeyOfMost(const std::map<std::string, double>& seconds) {
 Activity ActivityOf(const std::vector<PythonFrame>& frames) {
   const PythonFrame& last = frames.back();
   // Those that lock a file look for it again and again.
-  const auto of_lock = [](const PythonFrame& frame) {
-    const Known* known = FindKnown(frame);
-    return known != nullptr && known->activity == Activity::kLocks;
-  };
-  if (std::any_of(frames.end() - std::min<std::ptrdiff_t>(4, std::ssize(frames)), frames.end(),
-                  of_lock)) {
-    return Activity::kLocks;
+  for (size_t f = frames.size() - std::min<size_t>(4, frames.size()); f < frames.size(); ++f) {
+    const Known* known = FindKnown(frames[f]);
+    // Queues between processes have locks of their own.
+    const bool of_queue = f > 0 && EndsInOrIsBelow(frames[f - 1].file, "multiprocessing/queues.py");
+    if (known != nullptr && known->activity == Activity::kLocks && !of_queue) {
+      return Activity::kLocks;
+    }
   }
   if (Sleeps(last)) return Activity::kSleeps;
   if (last.locks) return Activity::kLocks;
@@ -146,14 +150,16 @@ std::optional<PythonActivity> LookAtActivity(const RunView& run,
                                              const std::vector<int64_t>& process_ids) {
   PythonActivity seen;
   std::array<std::map<std::string, double>, kNumActivities> places, threads;
+  const std::set<int64_t> ids(process_ids.begin(), process_ids.end());
   for (const StackRow& stack : run.stacks) {
-    if (stack.kind != "python" || !stack.process_id) continue;
-    if (std::find(process_ids.begin(), process_ids.end(), *stack.process_id) == process_ids.end()) {
+    if (stack.kind != "python" || !stack.process_id || !ids.contains(*stack.process_id)) continue;
+    const std::vector<PythonFrame> frames = FramesOf(stack.folded);
+    if (frames.empty()) continue;
+    const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
+    if (IsImport(frames)) {
+      if (stack.thread == "MainThread") seen.imports_s += seconds;
       continue;
     }
-    const std::vector<PythonFrame> frames = FramesOf(stack.folded);
-    if (frames.empty() || IsImport(frames)) continue;
-    const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
     const auto at = static_cast<size_t>(ActivityOf(frames));
     if (stack.thread == "MainThread") {
       seen.sampled_s += seconds;
@@ -166,10 +172,11 @@ std::optional<PythonActivity> LookAtActivity(const RunView& run,
     places[at][(own != nullptr ? *own : frames.back()).Name()] += seconds;
     threads[at][OwnName(stack.thread)] += seconds;
   }
-  if (seen.sampled_s <= 0) return std::nullopt;
+  if (seen.sampled_s + seen.imports_s <= 0) return std::nullopt;
+  const double each_s = std::max(seen.sampled_s, 1e-9);
   for (size_t a = 0; a < kNumActivities; ++a) {
-    seen.main[a] /= seen.sampled_s;
-    seen.others[a] /= seen.sampled_s;
+    seen.main[a] /= each_s;
+    seen.others[a] /= each_s;
     seen.places[a] = KeyOfMost(places[a]);
     seen.threads[a] = KeyOfMost(threads[a]);
   }

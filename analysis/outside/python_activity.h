@@ -25,13 +25,14 @@ enum class Activity : uint8_t {
   kLocks,  // waits at a lock or semaphore
   kWorks   // anything else: computes, or waits in a library that is not Python
 };
-inline constexpr size_t kNumActivities = 8;
+inline constexpr size_t kNumActivities = static_cast<size_t>(Activity::kWorks) + 1;
 
 // By the innermost of the frames and those that called it. `frames` is not empty.
 Activity ActivityOf(const std::vector<PythonFrame>& frames);
 
 struct PythonActivity {
   double sampled_s = 0;  // of main threads, without imports
+  double imports_s = 0;  // in which these load modules
   int64_t samples_count = 0;
   // Mean number of threads at it, of one process: main threads, and all others.
   std::array<double, kNumActivities> main = {}, others = {};
@@ -43,7 +44,7 @@ struct PythonActivity {
   double Main(Activity activity) const { return main[static_cast<size_t>(activity)]; }
 };
 
-// Nothing where the main threads of these processes were never sampled outside of imports.
+// Nothing where the main threads of these processes were never sampled.
 std::optional<PythonActivity> LookAtActivity(const RunView& run,
                                              const std::vector<int64_t>& process_ids);
 

@@ -46,9 +46,13 @@ std::optional<RanksSeen> FindRanks(const RunView& run) {
   const std::map<int64_t, RankTime> times = TimesOfRanks(run);
   RanksSeen ranks;
   RankSeen& seen = ranks.seen;
+  std::string name;
   for (const ProcessRow& process : run.processes) {
     const auto of = times.find(process.process_id);
     if (of == times.end() || of->second.lived_s <= 0) continue;
+    // A trainer and a server of its model may both have such threads.
+    if (!name.empty() && process.process != name) return std::nullopt;
+    name = process.process;
     const double wait_ratio = of->second.wait_ratio();
     ranks.pids.push_back(process.pid);
     seen.others_wait_ratio = std::max(seen.others_wait_ratio, wait_ratio);
@@ -57,7 +61,8 @@ std::optional<RanksSeen> FindRanks(const RunView& run) {
     seen.pid = process.pid;
   }
   seen.ranks = ranks.pids.size();
-  if (seen.ranks < 2) return std::nullopt;
+  // Who spins until the others come, as NCCL's ranks do, shows no wait.
+  if (seen.ranks < 2 || seen.others_wait_ratio < kSmallStall) return std::nullopt;
   seen.is_slowest = seen.others_wait_ratio - seen.wait_ratio > kSmallStall;
   Outside all;
   for (const auto& slice : BuildSlices(run, &all).times) {
@@ -72,11 +77,11 @@ RunView OfOneRank(const RunView& run, const std::vector<int64_t>& ranks, int64_t
   for (bool grown = true; grown;) {
     grown = false;
     for (const ProcessRow& process : run.processes) {
+      if (process.pid == pid) continue;  // other ranks may have started it
       if (left_out.contains(process.parent_pid)) grown |= left_out.insert(process.pid).second;
     }
   }
   RunView part = run;
-  part.accelerator_use.clear();
   std::set<int64_t> ids;
   std::erase_if(part.processes, [&](const ProcessRow& process) {
     return left_out.contains(process.pid) && ids.insert(process.process_id).second;

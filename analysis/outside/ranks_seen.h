@@ -16,8 +16,8 @@ struct RanksSeen {
   double tree_cpu_s = 0;  // of all processes of the run
 };
 
-// Known by threads that exchange gradients in several processes of one kind. Nothing: there are
-// none.
+// Known by threads that exchange gradients in several processes of one name, and by waits for them.
+// Nothing: there are none.
 std::optional<RanksSeen> FindRanks(const RunView& run);
 
 // The run as if of these processes and their children only `pid` and its own had been recorded; all

@@ -36,6 +36,7 @@ class Builder {
     for (const int64_t slice : slices) position.emplace(slice, position.size());
     Slices result;
     result.is_part = is_early && kernel;
+    result.slice_s = static_cast<double>(run_.course_slice_ns) * 1e-9;
     result.prefix = prefix;
     result.index.assign(slices.begin(), slices.end());
     const auto seen = run_.course_seen_ns.find(on_cpu);

@@ -12,6 +12,7 @@ namespace headrace::analysis {
 struct Slices {
   size_t num_groups = 0, num_edges = 0;
   std::vector<int64_t> index;  // [slice]: which of the run's it is
+  double slice_s = 0;          // length of each
   double seen_s = 0;           // how long the threads' times were recorded
   std::string prefix;          // of the metrics that the times are from: "", "sampled_", "thread_"
   bool is_part = false;        // their probe was given up early, and nothing told the rest

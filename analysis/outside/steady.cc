@@ -18,7 +18,8 @@ std::vector<bool> LiveAlong(const Outside& out, const Slices& slices,
     double& seconds = longest[out.groups[g].kind];
     seconds = std::max(seconds, totals.times[g].total());
   }
-  const double enough = kLivesAlong * *std::max_element(longest.begin(), longest.end());
+  const auto most = std::max_element(longest.begin(), longest.end());
+  const double enough = most == longest.end() ? 0 : kLivesAlong * *most;
   std::vector<bool> live(longest.size());
   for (size_t k = 0; k < live.size(); ++k) live[k] = longest[k] >= enough;
   return live;
@@ -82,7 +83,6 @@ std::vector<size_t> Steady(const Outside& out, const Slices& slices, size_t cons
                            const std::vector<size_t>& all) {
   const std::vector<double> exchange = ExchangeIn(out, slices, consumer, all);
   if (static_cast<double>(exchange.size()) < kFewestSlices) return all;
-  // What is read every few seconds is in one of several slices.
   std::vector<double> some = exchange;
   std::erase(some, 0.0);
   if (some.empty()) return all;

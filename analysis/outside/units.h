@@ -148,7 +148,9 @@ struct Outside : SeenThreads {
   std::optional<OwnTime> OwnTimes() const;
   // Whether the run-time of TensorFlow or JAX computes the step in threads of the consumer's
   // process.
-  bool HasStepInRunTime() const { return native && native->IsStep(stall_ratio * steady_s); }
+  bool HasStepInRunTime() const {
+    return native && native->IsStep(stall_ratio * steady_s, core_budget.cores.value_or(1));
+  }
   // Of these the share that makes or unpacks batches, and the one that is inside a loader at all.
   std::optional<double> OwnWork() const;
   std::optional<double> InLoader() const;

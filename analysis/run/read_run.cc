@@ -310,7 +310,7 @@ void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
       "('on_cpu_ns', 'runnable_ns', 'off_cpu_ns', 'wakeups_count', 'wakeup_wait_ns', "
       "'sampled_off_cpu_ns', 'thread_on_cpu_ns', 'thread_runnable_ns', "
       "'sampled_on_cpu_ns', 'sampled_runnable_ns')";
-  constexpr int64_t kShortestNs = 500'000'000, kMostSlices = 300;
+  constexpr int64_t kShortestNs = 500'000'000, kMostSlices = 300, kJitterNs = 100'000'000;
   int64_t slice_ns = std::max(kShortestNs, view->run.duration_ns / kMostSlices);
   // Of the probes that told most of it, the finest.
   int64_t usual_ns = 0;
@@ -324,6 +324,8 @@ void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
         if (2 * row.Number("seen_ns") < view->run.duration_ns) return;
         usual_ns = usual_ns == 0 ? of_probe_ns : std::min(usual_ns, of_probe_ns);
       });
+  // Most are as long as that or shorter.
+  usual_ns = (usual_ns + kShortestNs - 1 - kJitterNs) / kShortestNs * kShortestNs;
   slice_ns = std::max(slice_ns, usual_ns);
   view->course_slice_ns = slice_ns;
   database.Each(

@@ -65,14 +65,16 @@ std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorR
     }
     return wait;
   }
-  const auto sampled = analysis::ActivityIn(run, op).value_or(analysis::Activity::kWorks);
+  const auto sampled = [&] {
+    return analysis::ActivityIn(run, op).value_or(analysis::Activity::kWorks);
+  };
   // A wait for a socket with a time limit, as Python's, is one in poll().
   const auto polled_ns = SumOf(run, "off_cpu_ns", [&](const analysis::MeasurementRow& row) {
     return row.operator_name == op.name && row.stage == op.stage &&
            (row.cause == "poll" || row.cause == "network");
   });
   const double polled = std::min(1.0, polled_ns.value_or(0) / static_cast<double>(op.busy_ns));
-  if (polled >= kMost && sampled == analysis::Activity::kNetwork) {
+  if (polled >= kMost && sampled() == analysis::Activity::kNetwork) {
     return MainWait{"network", "waits for the network", "waiting for the network", polled};
   }
   // What it surely is blocked beside locks that it accounts for itself, and in no cause that the
@@ -86,7 +88,7 @@ std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorR
   if (share < kMost) return std::nullopt;
   // The functions in which its threads were sampled may tell.
   const char* cause = "unseen";
-  switch (sampled) {
+  switch (sampled()) {
     case analysis::Activity::kNetwork:
       cause = "network";
       break;
@@ -124,8 +126,12 @@ const analysis::OperatorRow* WaitingStep(const RunView& run) {
   for (const analysis::OperatorRow& op : run.operators) {
     if (op.kind != "consumer") continue;
     const std::optional<MainWait> wait = MainWaitOf(run, op);
-    const bool of_threads = !wait || *wait->waiting == 0 || std::string_view(wait->cause) == "lock";
-    return of_threads ? nullptr : &op;
+    if (!wait || *wait->waiting == 0) return nullptr;
+    const std::string_view cause = wait->cause;
+    // A wait with a time limit may be for the program's own threads.
+    const bool sleeps =
+        cause == "sleep" && analysis::ActivityIn(run, op) != analysis::Activity::kSleeps;
+    return cause == "lock" || sleeps ? nullptr : &op;
   }
   return nullptr;
 }

@@ -249,10 +249,11 @@ std::vector<PicturePart> DrawUnits(const Outside& seen) {
   return parts;
 }
 
-// "the slowest of 2 ranks, pid 4321: "; empty where there are not several, or they are alike.
+// "the slowest of 2 ranks, pid 4321: ", or "one" where they are alike; empty: there are not
+// several.
 std::string RankWord(const Outside& seen) {
   if (!seen.rank) return "";
-  return fmt::format("{} of {} ranks, pid {}: ", seen.rank->is_slowest ? "the slowest" : "in each",
+  return fmt::format("{} of {} ranks, pid {}: ", seen.rank->is_slowest ? "the slowest" : "one",
                      seen.rank->ranks, seen.rank->pid);
 }
 

@@ -34,15 +34,18 @@ bool Calls(std::string_view code, std::string_view call, bool of_object) {
 
 // "with self.write_lock:", "mutex.acquire()"; not "with open(clock)".
 bool Locks(std::string_view code) {
-  if (Calls(code, "acquire(", true)) return true;
-  if (!BeginsWithWord(code, "with")) return false;
-  std::string name(code.substr(0, code.find_first_of("(:", 4)));
+  // The object whose acquire() is called, or the one that `with` names.
+  const size_t call = code.find("acquire(");
+  if (call == std::string_view::npos && !BeginsWithWord(code, "with")) return false;
+  std::string name(call != std::string_view::npos ? code.substr(0, call)
+                                                  : code.substr(0, code.find_first_of("(:", 4)));
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  constexpr std::string_view kNames[] = {"lock", "mutex", "semaphore"};
+  constexpr std::string_view kNames[] = {"lock", "mutex", "semaphore", "gate"};
   return std::any_of(std::begin(kNames), std::end(kNames), [&](std::string_view word) {
     const size_t at = name.rfind(word);
-    // Not a block or a clock.
-    return at != std::string::npos && (at == 0 || (name[at - 1] != 'b' && name[at - 1] != 'c'));
+    // Not a block, a clock, or what unlocks.
+    return at != std::string::npos &&
+           (at == 0 || std::string_view("bcn").find(name[at - 1]) == std::string_view::npos);
   });
 }
 

@@ -11,15 +11,14 @@
 namespace headrace::analysis {
 namespace {
 
-// Whether the step mostly waits for what is no thread of its program: what it saves or reports to.
+// Whether the step mostly waits for what may be no thread of its program: what it saves or reports
+// to, or a device.
 bool StepWaits(const RunView& run) {
   double step_ns = 0, waits_ns = 0;
   for (const OperatorRow& op : run.operators) {
     if (op.kind != "consumer") continue;
     step_ns += static_cast<double>(op.busy_ns);
-    for (const char* cause : {"poll", "network", "storage", "sleep"}) {
-      waits_ns += OffCpuNs(run, op, cause);
-    }
+    for (const char* cause : {"poll", "network", "storage"}) waits_ns += OffCpuNs(run, op, cause);
   }
   return step_ns > 0 && waits_ns >= kStepWaits * step_ns;
 }
@@ -46,11 +45,10 @@ class Consumer final : public LimitKind {
   }
   std::string WithoutSetting(const PipelineModel& model, const Limit& /*limit*/,
                              const std::string& /*culprit*/) const override {
-    const std::string keeps_up = "Nothing in the pipeline: it keeps up. ";
-    return keeps_up + (StepWaits(model.run())
-                           ? "Only a step that waits less is faster: do that less often, or in "
-                             "another thread."
-                           : "Only a cheaper training step is faster.");
+    return StepWaits(model.run())
+               ? "Nothing in the pipeline: it keeps up. Only a step that computes or waits less is "
+                 "faster."
+               : "Nothing in the pipeline: it keeps up. Only a cheaper training step is faster.";
   }
   std::string WhyUnlimited(const PipelineModel& /*model*/) const override {
     return "the trainer computes nothing";

@@ -50,6 +50,12 @@ TEST(PythonActivity, TheInnermostFramesSayWhatAThreadIsAt) {
       {std::string(kThread) + "BaseServer.serve_forever (socketserver.py:233);"
                               "_PollLikeSelector.select (selectors.py:415)",
        Activity::kIdle},
+      {"worker (multiprocessing/pool.py:114);SimpleQueue.get (multiprocessing/queues.py:366);"
+       "SemLock.__enter__ (multiprocessing/synchronize.py:95)",
+       Activity::kIdle},
+      {"read (train.py:9, no loop);SemLock.__enter__ (multiprocessing/synchronize.py:95)",
+       Activity::kLocks},
+      {"put (queue.py:9, no loop)", Activity::kWorks},
       {std::string(kThread) + "Queue._feed (multiprocessing/queues.py:231);Condition.wait "
                               "(threading.py:327)",
        Activity::kIdle},
@@ -142,6 +148,24 @@ TEST(PythonActivity, AThreadAtWorkIsNamedByItsFunction) {
   EXPECT_EQ(seen.python_threads->busy_function, "draw (train.py:9)");
 }
 
+// A recording that ends before the program has loaded its modules says nothing of a pipeline.
+TEST(PythonActivity, AProgramThatStillLoadsItsModulesGetsNoVerdict) {
+  const auto recorded = [](double imports_s, double trains_s) {
+    OutsideRun run(6, 1.1);
+    run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.98);
+    RunView view = run.view;
+    Sample("MainThread",
+           "<module> (train.py:1, no loop);_find_and_load (<frozen importlib._bootstrap>:1176)",
+           imports_s, &view);
+    Sample("MainThread", "main (train.py:30, loop 28);Tensor.backward (torch/_tensor.py:623)",
+           trains_s, &view);
+    return LookFromOutside(view).withheld;
+  };
+  EXPECT_NE(recorded(5.8, 0).find("loaded its modules"), std::string::npos);
+  EXPECT_EQ(recorded(3, 2.8), "");
+  EXPECT_EQ(recorded(0.4, 0), "") << "too few samples";
+}
+
 // Native stacks of a run-time's threads: convolutions are the step, Python functions that tf.data
 // calls are loading.
 RunView RunTime(double step_s, double loads_s, double trainer_waits) {
@@ -150,9 +174,9 @@ RunView RunTime(double step_s, double loads_s, double trainer_waits) {
   run.OnCpu(100, "python (main)", 1 - trainer_waits);
   run.Waits(100, "python (main)", "lock", trainer_waits, "100/tf_Compute");
   for (int t = 0; t < 3; ++t) {
-    run.OnCpu(100, "tf_Compute", 0.2);
-    run.Waits(100, "tf_Compute", "lock", 0.5, "100/tf_Compute");
-    run.Waits(100, "tf_Compute", "lock", 0.3, "100/python (main)");
+    run.OnCpu(100, "tf_Compute", (step_s + loads_s) / 30);
+    run.Waits(100, "tf_Compute", "lock", 0.35, "100/tf_Compute");
+    run.Waits(100, "tf_Compute", "lock", 0.2, "100/python (main)");
   }
   RunView view = run.view;
   const std::pair<std::string, double> stacks[] = {
@@ -172,7 +196,7 @@ RunView RunTime(double step_s, double loads_s, double trainer_waits) {
 }
 
 TEST(NativeTime, ThreadsThatComputeTheStepAreTheTrainer) {
-  const Outside seen = LookFromOutside(RunTime(9, 0.3, 0.77));
+  const Outside seen = LookFromOutside(RunTime(13, 0.3, 0.77));
   EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kConsumer);
   EXPECT_TRUE(seen.decided);
   EXPECT_LE(seen.findings[0].probability, 0.85);
@@ -184,6 +208,22 @@ TEST(NativeTime, AShortStepBesideAStoreIsNotTheLimit) {
   const Outside seen = LookFromOutside(RunTime(3, 0.1, 0.9));
   EXPECT_FALSE(seen.is_step_elsewhere);
   EXPECT_FALSE(seen.decided && seen.findings[0].limit == OutsideLimit::kConsumer);
+}
+
+// On many cores at once, so much computing takes little time.
+TEST(NativeTime, AStepThatIsShortOnAllCoresIsNotTheLimit) {
+  EXPECT_TRUE((NativeTime{9, 0, 0, 400}).IsLoading(10));
+  EXPECT_TRUE((NativeTime{0, 9, 0, 400}).IsStep(8, 2));
+  EXPECT_FALSE((NativeTime{0, 9, 0, 400}).IsStep(8, 16));
+  EXPECT_TRUE((NativeTime{0, 5, 4, 400}).IsStep(8, 2)) << "element by element, too";
+  EXPECT_FALSE((NativeTime{2, 7, 0, 400}).IsStep(8, 2)) << "some of it loads";
+}
+
+// A trainer that waits a little for its workers waits for data, whatever its step is.
+TEST(NativeTime, WaitsForProcessesAreForData) {
+  const Outside seen =
+      LookFromOutside(WithStacks(Loader(2, 0.87, 0.13, 0.3, 0, 0.68), 8.5, 0, 1.3));
+  EXPECT_FALSE(seen.is_step_elsewhere);
 }
 
 TEST(NativeTime, ThreadsThatLoadFeedTheTrainer) {

@@ -66,6 +66,23 @@ TEST(RanksSeen, ItsOwnWorkIsTheLimitAndNotTheExchange) {
   EXPECT_NEAR(seen.cores_others.value_or(9), 1.6 - 1.41, 0.1);
 }
 
+// Lightning's first rank starts the others.
+TEST(RanksSeen, ARankMayBeAnothersParent) {
+  RunView view = RanksThatWait(0.6, 0.05).view;
+  for (ProcessRow& process : view.processes) {
+    if (process.pid == 101) process.parent_pid = 100;
+  }
+  const Outside seen = LookFromOutside(view);
+  ASSERT_TRUE(seen.rank);
+  EXPECT_EQ(seen.rank->pid, 101);
+  EXPECT_EQ(seen.withheld, "");
+}
+
+// NCCL's ranks spin until all have come: none is seen to wait, and none is known to be slow.
+TEST(RanksSeen, RanksWithoutWaitsAreNotToldApart) {
+  EXPECT_FALSE(FindRanks(RanksThatWait(0.001, 0.001).view));
+}
+
 TEST(RanksSeen, OneProcessThatExchangesIsNoJob) {
   OutsideRun run(10, 1);
   run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.9);

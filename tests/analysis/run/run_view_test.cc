@@ -109,15 +109,14 @@ TEST_F(LoadRunTest, AnIntervalAcrossSlicesIsSharedOutToThem) {
   store.Append(id, {sample}, batch);
   store.FinishRun(id, collectors::RunState::kComplete);
   const RunView view = LoadRun(path_, "course");
-  // What is usual of them is 750 ms, weighted by their length.
-  EXPECT_EQ(view.course_slice_ns, 750'000'000);
+  // What is usual of them is 750 ms, weighted by their length: up to the next half second.
+  EXPECT_EQ(view.course_slice_ns, 1'000'000'000);
   std::map<int64_t, double> on_cpu;
   for (const CourseRow& row : view.course) {
     if (row.metric == "on_cpu_ns") on_cpu[row.slice] += row.value;
   }
-  EXPECT_THAT(on_cpu, testing::ElementsAre(testing::Pair(0, testing::DoubleEq(175)),
-                                           testing::Pair(1, testing::DoubleEq(225)),
-                                           testing::Pair(2, testing::DoubleEq(40))));
+  EXPECT_THAT(on_cpu, testing::ElementsAre(testing::Pair(0, testing::DoubleEq(250)),
+                                           testing::Pair(1, testing::DoubleEq(190))));
 }
 
 TEST_F(LoadRunTest, ReadsRowsInPipelineOrderAndKeepsNullApartFromZero) {
