@@ -28,7 +28,7 @@ PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"  # Of another fo
 # program's own change; None: not asked.
 CASES = {
     "workers_cpu": (r"workers.*getitem|workers and CPU cores|CPU cores", r"worker|CPU cores", r"num_workers 1 -> (2|3|4)\b"),
-    "no_worker": (r"own thread", r"one thread", r"num_workers 0 -> (2|3)\b"),
+    "no_worker": (r"own thread", r"one thread|own thread", r"num_workers 0 -> (2|3)\b"),
     "remote_items": (r"workers.*getitem", r"network", r"num_workers 2 -> 8"),
     "slow_trainer": (r"the trainer( \(|: its step)", r"the trainer", None),
     "collate": (r"workers.*collate|workers and CPU cores|CPU cores", r"worker|CPU cores", None),
