@@ -95,8 +95,7 @@ std::optional<Said> OfHome(const Outside& out, bool receives) {
 }
 
 // Of processes that feed the consumer: what their main threads are at, or the threads that these
-// wait for.
-// `is_awaited`: the consumer's main thread waits for others most of the time.
+// wait for. `is_awaited`: the consumer's main thread waits for others most of the time.
 std::optional<Said> OfFeeders(const PythonActivity& seen, bool receives, bool is_awaited) {
   if (seen.samples_count < kFewestSamples) return std::nullopt;
   if (seen.Main(Activity::kWaitsForRoom) >= kClearlyMost && !is_awaited) {

@@ -65,18 +65,10 @@ constexpr Known kKnown[] = {
     {Activity::kWaitsForOthers, "tensorflow/python/data/ops/iterator_ops.py", ""},
 };
 
-bool EndsInOrIsBelow(std::string_view file, std::string_view part) {
-  for (size_t at = file.find(part); at != std::string_view::npos; at = file.find(part, at + 1)) {
-    if (at == 0 || file[at - 1] == '/') return true;
-  }
-  return false;
-}
-
 const Known* FindKnown(const PythonFrame& frame) {
   if (frame.is_own) return nullptr;  // a file of the program may be called so
   const auto* found = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& known) {
-    return EndsInOrIsBelow(frame.file, known.file) &&
-           frame.function.find(known.function) != std::string_view::npos;
+    return IsIn(frame, known.file) && frame.function.find(known.function) != std::string_view::npos;
   });
   return found == std::end(kKnown) ? nullptr : found;
 }
@@ -93,12 +85,12 @@ bool OnlyWaits(const PythonFrame& frame) {
                                          "multiprocessing/connection.py"};
   if (frame.is_own) return false;
   return std::any_of(std::begin(kFiles), std::end(kFiles),
-                     [&](std::string_view file) { return EndsInOrIsBelow(frame.file, file); });
+                     [&](std::string_view file) { return IsIn(frame, file); });
 }
 
 bool Sleeps(const PythonFrame& frame) {
   return frame.sleeps || frame.function == "sleep" || frame.function.ends_with(".sleep") ||
-         EndsInOrIsBelow(frame.file, "tenacity/nap.py");
+         IsIn(frame, "tenacity/nap.py");
 }
 
 std::string KeyOfMost(const std::map<std::string, double>& seconds) {
@@ -116,7 +108,7 @@ Activity ActivityOf(const std::vector<PythonFrame>& frames) {
   for (size_t f = frames.size() - std::min<size_t>(4, frames.size()); f < frames.size(); ++f) {
     const Known* known = FindKnown(frames[f]);
     // Queues between processes have locks of their own.
-    const bool of_queue = f > 0 && EndsInOrIsBelow(frames[f - 1].file, "multiprocessing/queues.py");
+    const bool of_queue = f > 0 && IsIn(frames[f - 1], "multiprocessing/queues.py");
     if (known != nullptr && known->activity == Activity::kLocks && !of_queue) {
       return Activity::kLocks;
     }

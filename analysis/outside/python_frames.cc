@@ -8,19 +8,19 @@
 #include <string>
 
 namespace headrace::analysis {
-namespace {
 
-bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
-// Whether the file is `part`, or in a folder of that name, from some folder on.
 bool IsIn(const PythonFrame& frame, std::string_view part) {
   for (size_t at = frame.file.find(part); at != std::string_view::npos;
        at = frame.file.find(part, at + 1)) {
     if (at == 0 || frame.file[at - 1] == '/') return true;
   }
   return false;
+}
+
+namespace {
+
+bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
 }
 
 template <size_t kCount>

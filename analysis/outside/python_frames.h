@@ -29,6 +29,9 @@ std::vector<PythonFrame> FramesOf(std::string_view folded);
 // The innermost of the program's own functions, of the frames from `first` on; nullptr: none is.
 const PythonFrame* InnermostOwn(const std::vector<PythonFrame>& frames, size_t first);
 
+// Whether the frame's file is `part`, or in a folder of that name, from some folder on.
+bool IsIn(const PythonFrame& frame, std::string_view part);
+
 // Functions of libraries, and of the import hook, that hand out batches. None of them calls a
 // training step.
 bool IsLoader(const PythonFrame& frame);
