@@ -97,6 +97,7 @@ class RecorderLoop {
   int64_t StartProbes() {
     target_.root_pid = options_.pid;
     target_.deep = options_.deep;
+    target_.runs_pipeline = !options_.pipeline_path.empty();
     target_.root_held = options_.held;
     forks_status_ = forks_.Start(host_);
     target_.pids = ProcessTree(options_.pid, MonotonicNs()).live();

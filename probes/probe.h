@@ -89,6 +89,9 @@ struct Target {
   int64_t root_pid = 0;
   std::vector<int64_t> pids;  // live ones, the root first
   std::vector<AccountedProcess> accounts;
+  // The root runs a pipeline file: its accounts tell all that it does. Those of other programs tell
+  // a part, so that their threads are of interest as well.
+  bool runs_pipeline = false;
   bool deep = false;  // costly detail was asked for
   // The root is still held back before it executes its command. The kernel programs do not measure
   // what it does until then: they begin at its exec, even if this is still set then.

@@ -24,7 +24,8 @@ class Builder {
     FindKinds();
     const bool is_early = IsGivenUpEarly();
     const bool goes_on = run_.Has("sampled_off_cpu_ns") || run_.Has("thread_on_cpu_ns");
-    const bool kernel = (run_.Has("off_cpu_ns") || run_.Has("on_cpu_ns")) && !(is_early && goes_on);
+    const bool timed = run_.Has("off_cpu_ns") || run_.Has("on_cpu_ns");
+    const bool kernel = timed && !((is_early || IsPartly()) && goes_on);
     const bool sampled = !kernel && run_.Has("sampled_off_cpu_ns");
     const std::string blocked = sampled ? "sampled_off_cpu_ns" : kernel ? "off_cpu_ns" : "";
     // Without the off-CPU program the scheduler's own account stands in for it.
@@ -115,6 +116,17 @@ class Builder {
     return is_given_up && seen != run_.course_seen_ns.end() &&
            static_cast<double>(seen->second) <
                kMostlySeen * static_cast<double>(run_.run.duration_ns);
+  }
+
+  // Whether the waits that operators account are in no thread's times, as in older recordings of
+  // programs that keep accounts.
+  bool IsPartly() const {
+    if (run_.Has("off_cpu_inside_ns") || run_.Has("runnable_inside_ns")) return false;
+    return std::any_of(run_.measurements.begin(), run_.measurements.end(),
+                       [](const MeasurementRow& row) {
+                         return !row.operator_name.empty() &&
+                                (row.metric == "off_cpu_ns" || row.metric == "off_cpu_wait_ns");
+                       });
   }
 
   static bool HasThreadWaits(const Slices& slices) {

@@ -307,7 +307,8 @@ void AddToCourse(const ViewRow& row, RunView* view) {
 // again and again must not be parts of one.
 void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
   constexpr const char* kMetrics =
-      "('on_cpu_ns', 'runnable_ns', 'off_cpu_ns', 'wakeups_count', 'wakeup_wait_ns', "
+      "('on_cpu_ns', 'runnable_ns', 'off_cpu_ns', 'runnable_inside_ns', 'off_cpu_inside_ns', "
+      "'wakeups_count', 'wakeup_wait_ns', "
       "'sampled_off_cpu_ns', 'thread_on_cpu_ns', 'thread_runnable_ns', "
       "'sampled_on_cpu_ns', 'sampled_runnable_ns')";
   constexpr int64_t kShortestNs = 500'000'000, kMostSlices = 300, kJitterNs = 100'000'000;
@@ -333,9 +334,10 @@ void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
                   "MIN(start_ns) AS start_ns, MIN(duration_ns) AS duration_ns, "
                   "SUM(value) AS value FROM (SELECT start_ns / {0} AS first, CASE WHEN duration_ns "
                   "> 0 THEN (start_ns + duration_ns - 1) / {0} ELSE start_ns / {0} END AS last, "
-                  "metric, process_id, thread, subject, cause, start_ns, duration_ns, value FROM "
-                  "measurement_interval WHERE run_id = ?1 AND process_id IS NOT NULL AND metric "
-                  "IN {1}) AS stored GROUP BY first, last, metric, process_id, thread, subject, "
+                  "REPLACE(metric, '_inside_', '_') AS metric, process_id, thread, subject, cause, "
+                  "start_ns, duration_ns, value FROM measurement_interval WHERE run_id = ?1 AND "
+                  "process_id IS NOT NULL AND thread <> '' AND metric IN {1}) AS stored GROUP BY "
+                  "first, last, metric, process_id, thread, subject, "
                   "cause, CASE WHEN first = last THEN 0 ELSE start_ns END, CASE WHEN first = last "
                   "THEN 0 ELSE duration_ns END ORDER BY first",
                   slice_ns, kMetrics),

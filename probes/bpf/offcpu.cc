@@ -20,6 +20,19 @@ namespace {
 
 struct Period {
   int64_t blocked_ns = 0, blocked_count = 0, runnable_ns = 0, runnable_count = 0;
+
+  void Add(const Period& more) {
+    blocked_ns += more.blocked_ns;
+    blocked_count += more.blocked_count;
+    runnable_ns += more.runnable_ns;
+    runnable_count += more.runnable_count;
+  }
+  void GrowTo(const Period& seen) {
+    blocked_ns = std::max(blocked_ns, seen.blocked_ns);
+    blocked_count = std::max(blocked_count, seen.blocked_count);
+    runnable_ns = std::max(runnable_ns, seen.runnable_ns);
+    runnable_count = std::max(runnable_count, seen.runnable_count);
+  }
 };
 
 class OffCpuProbe final : public Probe, public SplitSource {
@@ -92,8 +105,14 @@ class OffCpuProbe final : public Probe, public SplitSource {
   struct Wakeups {
     int64_t count = 0, wait_ns = 0;
   };
+  struct Inside {
+    int64_t pid;
+    std::string thread, cause;
+    auto operator<=>(const Inside&) const = default;
+  };
   struct Totals {
     std::map<Place, Period> periods;
+    std::map<Inside, Period> inside;  // of periods: those in operators, by thread
     std::map<ThreadGroup, int64_t> on_cpu_ns;
     std::map<ThreadGroup, Switches> switches;
     std::map<std::pair<int64_t, uint64_t>, int64_t> queue_waits;  // by process and log2(ns)
@@ -110,6 +129,15 @@ class OffCpuProbe final : public Probe, public SplitSource {
     return {Pid(where), word,
             inside ? "" : ThreadGroupLabel(where.Text(comm), where.Number(first) != 0),
             where.Word("cause")};
+  }
+  // Adds a period to those of its operator or thread.
+  void AddPeriod(const Record& where, std::string_view comm, std::string_view first,
+                 const Period& more, Totals* to) const {
+    const Place place = PlaceOf(where, comm, first);
+    to->periods[place].Add(more);
+    if (!place.thread.empty() || target_->runs_pipeline) return;
+    const std::string thread = ThreadGroupLabel(where.Text(comm), where.Number(first) != 0);
+    to->inside[{place.pid, thread, place.cause}].Add(more);
   }
   static int64_t Pid(const Record& key) { return static_cast<int64_t>(key.Number("tgid")); }
   static int64_t Count(const Record& value, std::string_view member) {
@@ -193,11 +221,10 @@ class OffCpuProbe final : public Probe, public SplitSource {
     const auto left_out = [&](const Record& key) { return only && only->count(Pid(key)) == 0; };
     program_.ForEach("off_cpu", [&](const Record& key, const Record& value) {
       if (left_out(key)) return;
-      Period& period = to->periods[PlaceOf(key, "comm", "first")];
-      period.blocked_ns += Count(value, "blocked_ns");
-      period.blocked_count += Count(value, "blocked_count");
-      period.runnable_ns += Count(value, "runnable_ns");
-      period.runnable_count += Count(value, "runnable_count");
+      AddPeriod(key, "comm", "first",
+                {Count(value, "blocked_ns"), Count(value, "blocked_count"),
+                 Count(value, "runnable_ns"), Count(value, "runnable_count")},
+                to);
     });
     program_.ForEach("thread_times", [&](const Record& key, const Record& value) {
       if (left_out(key)) return;
@@ -235,9 +262,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
       to->switches[group].involuntary += Count(state, "involuntary_count");
       const auto open = OpenPeriod(state);
       if (!open) return;
-      Period& period = to->periods[PlaceOf(state, "off_comm", "off_first")];
-      period.blocked_ns += open->blocked_ns;
-      period.runnable_ns += open->runnable_ns;
+      AddPeriod(state, "off_comm", "off_first", *open, to);
     });
   }
 
@@ -252,6 +277,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
 
   void Report(const Totals& now, Sink& sink) {
     ReportPeriods(now, sink);
+    ReportInside(now, sink);
     ReportThreads(now, sink);
     ReportQueueWaits(now, sink);
     ReportWakeups(now, sink);
@@ -261,10 +287,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
   void ReportPeriods(const Totals& now, Sink& sink) {
     for (const auto& [place, seen] : now.periods) {
       Period& period = given_periods_[place];
-      period.blocked_ns = std::max(period.blocked_ns, seen.blocked_ns);
-      period.blocked_count = std::max(period.blocked_count, seen.blocked_count);
-      period.runnable_ns = std::max(period.runnable_ns, seen.runnable_ns);
-      period.runnable_count = std::max(period.runnable_count, seen.runnable_count);
+      period.GrowTo(seen);
       const Word word = TakeApart(place.word);
       Measurement m;
       m.labels.pid = place.pid;
@@ -285,6 +308,31 @@ class OffCpuProbe final : public Probe, public SplitSource {
         add("off_cpu_ns", period.blocked_ns);
         add("off_cpu_count", period.blocked_count);
       }
+    }
+  }
+
+  // The part of it inside operators, by thread.
+  void ReportInside(const Totals& now, Sink& sink) {
+    std::map<ThreadGroup, int64_t> runnable;
+    Measurement m;
+    m.metric = "off_cpu_inside_ns";
+    for (const auto& [where, seen] : now.inside) {
+      Period& period = given_inside_[where];
+      period.GrowTo(seen);
+      runnable[{where.pid, where.thread}] += period.runnable_ns;
+      m.labels.pid = where.pid;
+      m.labels.thread = where.thread;
+      m.labels.cause = where.cause;
+      m.value = static_cast<double>(period.blocked_ns);
+      if (period.blocked_ns > 0) sink.Add(m);
+    }
+    m.metric = "runnable_inside_ns";
+    m.labels.cause.clear();
+    for (const auto& [group, ns] : runnable) {
+      m.labels.pid = group.first;
+      m.labels.thread = group.second;
+      m.value = static_cast<double>(ns);
+      if (ns > 0) sink.Add(m);
     }
   }
 
@@ -337,8 +385,8 @@ class OffCpuProbe final : public Probe, public SplitSource {
       m.labels.subject = edge.subject;
       m.labels.cause = edge.cause;
       m.value = static_cast<double>(wakeups.count);
-      // Programs without accounts are judged by their wake-ups, drawn from the course.
-      m.course = target_->accounts.empty();
+      // Programs are judged by their wake-ups, drawn from the course, but where accounts tell all.
+      m.course = target_->accounts.empty() || !target_->runs_pipeline;
       sink.Add(m);
       m.metric = "wakeup_wait_ns";
       m.value = static_cast<double>(wakeups.wait_ns);
@@ -355,6 +403,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
   int64_t folded_ns_ = 0;
   std::set<int64_t> gone_before_;
   std::map<Place, Period> given_periods_;
+  std::map<Inside, Period> given_inside_;
   std::map<ThreadGroup, int64_t> given_on_cpu_;
   std::map<ThreadGroup, Switches> given_switches_;
   std::map<std::pair<int64_t, uint32_t>, OperatorSplit> given_splits_;

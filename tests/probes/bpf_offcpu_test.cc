@@ -172,6 +172,20 @@ TEST_F(OffCpu, SplitsOperatorsByCauseAsTheThreadsThemselvesDo) {
   near(locks, "lock", locked);
   near(pipes, "pipe", piped);
   EXPECT_LT(seen.Sum("off_cpu_ns", spins, ""), 1e6);
+  // The same by thread: nothing of what operators count is missing in the threads' own times.
+  double inside_ns = 0, by_operators_ns = 0;
+  for (const auto& [key, value] : seen.values) {
+    const bool in_operator = key.second.operator_index.has_value();
+    if (key.first == "off_cpu_inside_ns") {
+      EXPECT_FALSE(in_operator);
+      EXPECT_FALSE(key.second.thread.empty());
+      inside_ns += value;
+    } else if (key.first == "off_cpu_ns" && in_operator) {
+      by_operators_ns += value;
+    }
+  }
+  EXPECT_GT(inside_ns, static_cast<double>(slept));
+  EXPECT_NEAR(inside_ns, by_operators_ns, 0.01 * by_operators_ns);
 
   auto segment = account::AccountSegment::Attach(getpid());
   ASSERT_TRUE(segment);
@@ -188,6 +202,27 @@ TEST_F(OffCpu, SplitsOperatorsByCauseAsTheThreadsThemselvesDo) {
               0.1 * static_cast<double>(cpu) + StolenNsMeanwhile());
   EXPECT_EQ(seen.lost.at("offcpu: off cpu periods"), 0);
   EXPECT_EQ(seen.lost.at("follow: threads"), 0);
+  hr_account_close();
+}
+
+// Accounts of a pipeline file tell all: its threads' times are not kept twice.
+TEST_F(OffCpu, ThreadsOfAPipelineAreNotReportedBesideItsOperators) {
+  ASSERT_EQ(hr_account_open("offcpu_test"), 0);
+  const uint32_t stage = hr_stage("stage", 1, 0);
+  const uint32_t sleeps = hr_operator("sleeps", "test", stage);
+  target_.runs_pipeline = true;
+  Start();
+  if (IsSkipped()) return;
+  std::thread([&] {
+    hr_thread_begin(stage);
+    hr_enter(sleeps);
+    SleepUntilNs(MonotonicNs() + 20'000'000);
+    hr_leave();
+    hr_thread_end();
+  }).join();
+  const CollectedWaits seen = Read();
+  EXPECT_GT(seen.Sum("off_cpu_ns", sleeps, "sleep"), 19e6);
+  EXPECT_EQ(seen.Sum("off_cpu_inside_ns", {}, ""), 0);
   hr_account_close();
 }
 

@@ -119,6 +119,45 @@ TEST_F(LoadRunTest, AnIntervalAcrossSlicesIsSharedOutToThem) {
                                            testing::Pair(1, testing::DoubleEq(190))));
 }
 
+// What a thread waited in operators and outside them is one; rows of operators name no thread.
+TEST_F(LoadRunTest, ThreadsWaitsInOperatorsAreOfTheThreadsCourse) {
+  collectors::RunStore store(path_);
+  collectors::RunInfo info;
+  info.name = "hook";
+  const int64_t id = store.BeginRun(info);
+  collectors::MeasurementBatch batch;
+  collectors::ProcessRow process;
+  process.id = 0;
+  process.pid = 7;
+  batch.processes.push_back(process);
+  const auto add = [&](const char* metric, const char* thread, double value) {
+    batch.metrics.push_back({metric, "ns", "counter", "ebpf", "", "h"});
+    collectors::MeasurementRow row;
+    row.id = static_cast<int64_t>(batch.definitions.size());
+    row.metric = metric;
+    row.source = "ebpf";
+    row.process_id = 0;
+    row.thread = thread;
+    row.cause = "lock";
+    batch.totals.push_back({row.id, 1'000'000'000, value, value, value, value, {}});
+    batch.intervals.push_back({row.id, 0, 1'000'000'000, value});
+    batch.definitions.push_back(row);
+  };
+  add("off_cpu_ns", "python (main)", 100);
+  add("off_cpu_inside_ns", "python (main)", 30);
+  add("off_cpu_wait_ns", "", 40);
+  collectors::IntervalSample sample;
+  sample.duration_ns = 1'000'000'000;
+  store.Append(id, {sample}, batch);
+  store.FinishRun(id, collectors::RunState::kComplete);
+  std::map<std::pair<std::string, std::string>, double> course;
+  for (const CourseRow& row : LoadRun(path_, "hook").course) {
+    course[{row.metric, row.thread}] += row.value;
+  }
+  EXPECT_THAT(course, testing::ElementsAre(testing::Pair(
+                          testing::Pair("off_cpu_ns", "python (main)"), testing::DoubleEq(130))));
+}
+
 TEST_F(LoadRunTest, ReadsRowsInPipelineOrderAndKeepsNullApartFromZero) {
   Make(kHandMade);
   const RunView run = LoadRun(path_, "first");
