@@ -12,6 +12,7 @@
 #include "analysis/outside/findings.h"
 #include "analysis/outside/interpreter_waits.h"
 #include "analysis/outside/judge.h"
+#include "analysis/outside/native_place.h"
 #include "analysis/outside/ranks_seen.h"
 #include "analysis/outside/slices.h"
 #include "analysis/outside/steady.h"
@@ -334,6 +335,25 @@ bool WorkersFollow(const Outside& out) {
   });
 }
 
+// Outside::compute_place.
+std::string ComputePlace(const RunView& run, const Outside& out) {
+  const OutsideLimit limit = out.findings[0].limit;
+  const OutsideUnit& unit = out.units[out.culprit];
+  if (limit == OutsideLimit::kConsumer) {
+    const bool is_seen = out.OwnTimes() || out.is_step_elsewhere;
+    return is_seen ? "" : PlaceOnCpu(run, out, out.units[0]).value_or("");
+  }
+  if (out.culprit == 0 || (limit != OutsideLimit::kProducers && limit != OutsideLimit::kCores)) {
+    return "";
+  }
+  if (out.workers && out.workers->place) return out.workers->place->name;
+  if (unit.kind != out.units[0].kind) {
+    const auto place = PlaceOfFeeders(run, out.kinds[unit.kind].process_ids);
+    if (place) return place->name;
+  }
+  return PlaceOnCpu(run, out, unit).value_or("");
+}
+
 // What would decide it; `lost`: what was lost, where that is too much, else empty.
 std::string MeasureFor(const Outside& out, const std::string& lost,
                        const std::vector<size_t>& stopped) {
@@ -532,6 +552,7 @@ Outside Look(const RunView& run, const LostShare& lost, std::optional<double> tr
   out.is_step_elsewhere = out.findings[0].limit == OutsideLimit::kConsumer && of_home &&
                           out.stall_ratio >= kSmallStall &&
                           (StepIsSeen(out) || out.HasStepInRunTime());
+  out.compute_place = ComputePlace(run, out);
   out.decided = out.findings[0].limit != OutsideLimit::kNone &&
                 out.findings[0].limit != OutsideLimit::kAlone &&
                 out.findings[0].probability >= kSureOfRow;

@@ -3,15 +3,35 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 
+namespace {
+
+// "features" of "features.<locals>.<listcomp>": to its author that is a line of the function.
+std::string WithoutComprehensions(std::string function) {
+  constexpr std::string_view kComprehensions[] = {".<locals>.<listcomp>", ".<locals>.<genexpr>",
+                                                  ".<locals>.<dictcomp>", ".<locals>.<setcomp>"};
+  while (true) {
+    const auto* const is =
+        std::find_if(std::begin(kComprehensions), std::end(kComprehensions),
+                     [&](std::string_view ending) { return function.ends_with(ending); });
+    if (is == std::end(kComprehensions)) return function;
+    function.resize(function.size() - is->size());
+  }
+}
+
+}  // namespace
+
 void PythonLines::Add(const PythonFrame* frame, double seconds) {
   seconds_ += seconds;
   if (frame == nullptr) return;
-  Function& function = functions_[{std::string(frame->file), std::string(frame->function)}];
+  Function& function =
+      functions_[{std::string(frame->file), WithoutComprehensions(std::string(frame->function))}];
   function.seconds += seconds;
   function.lines[frame->line] += seconds;
 }

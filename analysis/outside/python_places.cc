@@ -141,6 +141,30 @@ std::optional<WorkerTime> LookAtWorkers(const RunView& run,
   return WorkerTime{starting_s / all_s, lines.Busiest()};
 }
 
+std::optional<PythonPlace> PlaceOfFeeders(const RunView& run,
+                                          const std::vector<int64_t>& process_ids) {
+  PythonLines lines;
+  double all_s = 0;
+  for (const StackRow& stack : run.stacks) {
+    if (stack.kind != "python" || stack.thread != "MainThread" || !stack.process_id) continue;
+    if (std::find(process_ids.begin(), process_ids.end(), *stack.process_id) == process_ids.end()) {
+      continue;
+    }
+    const std::vector<PythonFrame> frames = FramesOf(stack.folded);
+    if (frames.empty() || Waits(frames)) continue;
+    // What the parent was doing when it forked comes first.
+    const auto run_of_child =
+        std::find_if(frames.rbegin(), frames.rend(), [](const PythonFrame& frame) {
+          return frame.file.ends_with("multiprocessing/process.py");
+        });
+    const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
+    lines.Add(InnermostOwn(frames, static_cast<size_t>(run_of_child.base() - frames.begin())),
+              seconds);
+    all_s += seconds;
+  }
+  return all_s < kPlaceLeastSeconds ? std::nullopt : lines.Busiest();
+}
+
 std::optional<PythonPlace> PlaceOfStep(const RunView& run) {
   const std::set<int64_t> ids = TrainersOf(run);
   const std::optional<PythonTime> time = LookAtPython(run, {ids.begin(), ids.end()}, false);

@@ -30,6 +30,11 @@ std::optional<Activity> ActivityIn(const RunView& run, const OperatorRow& op);
 std::optional<WorkerTime> LookAtWorkers(const RunView& run,
                                         const std::vector<int64_t>& process_ids);
 
+// Of processes of any kind that feed a trainer: where their main threads are while they do not
+// wait.
+std::optional<PythonPlace> PlaceOfFeeders(const RunView& run,
+                                          const std::vector<int64_t>& process_ids);
+
 // Of the step of the trainers: what the loop that trains calls, or does itself.
 std::optional<PythonPlace> PlaceOfStep(const RunView& run);
 

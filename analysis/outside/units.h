@@ -131,6 +131,9 @@ struct Outside : SeenThreads {
   std::optional<PythonActivity> home_activity, feeder_activity;
   // Of what findings[0] is by those: the function in which threads wait so. Empty: not by those.
   std::string activity_place;
+  // Where findings[0] is that threads compute: the function of the program in which they do that
+  // most of their time. Empty: not known.
+  std::string compute_place;
   std::optional<WorkerTime> workers;  // of those of PyTorch that limit, by their stacks
   // Share of the consumer's time in which its main thread waited for Python's interpreter, by
   // stacks: at least; and whether there is no more of it.

@@ -231,7 +231,7 @@ std::string LimitName(const PipelineModel& model, const analysis::Limit& limit,
       limit.Is(analysis::kCoresLimit) || limit.Is(analysis::kConsumerLimit) ||
       (limit.Is(analysis::kStageLimit) && model.stages()[limit.index].operators.size() <= 1);
   if (!culprit || is_whole) return name;
-  return fmt::format("{}, operator {}", name, model.operators()[*culprit].name);
+  return OwnThreadWord(name, model.operators()[*culprit].name);
 }
 
 }  // namespace

@@ -290,8 +290,8 @@ std::string LimitOfOne(const Outside& seen) {
     const bool said = LimitWord(seen, first.limit) == unit.name;
     std::string text =
         fmt::format("{}: {}pid {}", named(first), said ? "" : unit.name + ", ", Pids(seen, unit));
-    if (first.limit == OutsideLimit::kProducers && seen.workers && seen.workers->place) {
-      text += ", most of it in " + seen.workers->place->name;
+    if (!seen.compute_place.empty()) {
+      text += ", most of it in " + seen.compute_place;
     } else if (!seen.activity_place.empty()) {
       text += ", in " + seen.activity_place;
     }

@@ -36,7 +36,7 @@ std::string OwnFunction(const analysis::Outside& seen) {
 
 std::string OwnWorkWord(const analysis::Outside& seen, const std::string& consumer) {
   if (!seen.python->operator_name.empty() || seen.python->function.empty()) {
-    return fmt::format("{}'s own thread, operator {}", consumer, seen.python->operator_name);
+    return OwnThreadWord(consumer + "'s own thread", seen.python->operator_name);
   }
   return fmt::format("{}'s own thread, loading in {}", consumer,
                      FunctionAndPlace(seen.python->function));

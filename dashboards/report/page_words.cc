@@ -14,6 +14,11 @@ std::string LimitWord(const analysis::Limit& limit) {
   return limit.kind != nullptr ? limit.kind->ShortName(limit) : std::string("nothing");
 }
 
+std::string OwnThreadWord(const std::string& thread, const std::string& operator_name) {
+  if (operator_name == "start_workers") return "the start of the workers, in " + thread;
+  return fmt::format("{}, operator {}", thread, operator_name);
+}
+
 std::string SentenceStart(const analysis::Limit& limit) {
   std::string word = LimitWord(limit);
   const bool named = limit.Is(analysis::kStageLimit);

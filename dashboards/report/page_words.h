@@ -14,6 +14,10 @@ namespace headrace::dashboards {
 // "the trainer", "CPU cores", "fetch", "the order of the batches", "lock table".
 std::string LimitWord(const analysis::Limit& limit);
 
+// An operator that runs in `thread`, "the trainer's own thread": "..., operator collate". What
+// starts workers is said in words: it is no work on batches.
+std::string OwnThreadWord(const std::string& thread, const std::string& operator_name);
+
 // With its first letter a capital: "The trainer". Words that are names stay as they are where they
 // begin a sentence, so this is for LimitWord of what is no stage.
 std::string SentenceStart(const analysis::Limit& limit);

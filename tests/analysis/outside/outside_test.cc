@@ -31,6 +31,20 @@ TEST(Outside, NamesWorkersThatComputeTooSlowly) {
   EXPECT_EQ(seen.units[0].name, "python's main thread");
 }
 
+// Recordings in which operators' waits are in no thread's times do not show who waits for whom.
+TEST(Outside, WaitsThatOnlyOperatorsHaveLeaveThreadsTimesOnTheCpu) {
+  OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
+  MeasurementRow row;
+  row.metric = "off_cpu_ns";
+  row.operator_name = "step";
+  row.value = 3e9;
+  run.view.measurements.push_back(row);
+  run.view.metrics.push_back("thread_on_cpu_ns");
+  EXPECT_EQ(LookFromOutside(run.view).knowledge, OutsideKnowledge::kCpu);
+  run.view.metrics.push_back("off_cpu_inside_ns");
+  EXPECT_EQ(LookFromOutside(run.view).knowledge, OutsideKnowledge::kWakers);
+}
+
 TEST(Outside, NamesTheCoresWhenNoneIsLeft) {
   OutsideRun run = Loader(4, 0.15, 0.6, 0.5, 0, 0.03, 3.95);
   for (int w = 0; w < 4; ++w) run.Runnable(200 + w, "pt_data_worker (main)", 0.45);

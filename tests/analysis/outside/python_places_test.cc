@@ -185,5 +185,23 @@ TEST(PythonPlaces, TheStepIsTheTrainers) {
   EXPECT_NEAR(place->ratio, 0.8, 0.01);
 }
 
+// A producer process of the program's own, forked: what its parent did comes first.
+TEST(PythonPlaces, AFeedersPlaceIsWhereItsProcessComputes) {
+  const std::string start =
+      "MainThread;<module> (train.py:70);main (train.py:60);BaseProcess.start "
+      "(multiprocessing/process.py:121);BaseProcess.run (multiprocessing/process.py:108);";
+  Sampled sampled;
+  const std::string features = start + "produce (train.py:31, loop 29);features (train.py:20, ";
+  sampled.Add(5, features + "no loop)", 1)
+      .Add(5, features + "no loop);features.<locals>.<listcomp> (train.py:20, loop 20)", 2)
+      .Add(5, start + "produce (train.py:33, loop 29);Queue.put (multiprocessing/queues.py:94)",
+           0.5)
+      .Add(5, start + "produce (train.py:33, loop 29);Condition.wait (threading.py:320)", 9);
+  const auto place = PlaceOfFeeders(sampled.run, {5});
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->name, "features (train.py:20)");
+  EXPECT_FALSE(PlaceOfFeeders(sampled.run, {6}));
+}
+
 }  // namespace
 }  // namespace headrace::analysis

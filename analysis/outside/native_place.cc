@@ -1,0 +1,108 @@
+#include "analysis/outside/native_place.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "analysis/thresholds.h"
+
+namespace headrace::analysis {
+namespace {
+
+struct Sampled {
+  std::vector<std::string_view> frames;
+  int64_t count = 0;
+};
+
+std::vector<std::string_view> Split(std::string_view folded) {
+  std::vector<std::string_view> frames;
+  while (!folded.empty()) {
+    const size_t end = std::min(folded.find(';'), folded.size());
+    frames.push_back(folded.substr(0, end));
+    folded.remove_prefix(std::min(end + 1, folded.size()));
+  }
+  return frames;
+}
+
+bool HasFrame(const Sampled& stack, std::string_view name) {
+  return std::any_of(stack.frames.begin(), stack.frames.end(),
+                     [&](std::string_view frame) { return frame.starts_with(name); });
+}
+
+// "Parser::Next" of "Parser::Next<int>(char const*)", "crate::parse" of
+// "crate::parse::h84cbfa0a6f9fad9b".
+std::string_view WithoutArguments(std::string_view name) {
+  constexpr std::string_view kHash = "::h";
+  constexpr size_t kHashDigits = 16;
+  const size_t hash = name.rfind(kHash);
+  if (hash != std::string_view::npos && name.size() == hash + kHash.size() + kHashDigits) {
+    name = name.substr(0, hash);
+  }
+  return name.substr(0, name.find_first_of("<({"));
+}
+
+// Functions of the program or of a library that it calls by name: not those of the kernel, of a
+// language's run-time, or without a name.
+bool IsNamed(std::string_view frame) {
+  constexpr std::string_view kRunTimes[] = {
+      "[",          "_",        "std::",   "core::", "alloc::",  "main",
+      "start_thre", "runtime.", "clone",   "void ",  "operator", "thread_native",
+      "Java",       "Thread",   "boost::", "absl::", "CompileB", "jni_"};
+  constexpr std::string_view kKernel = "_[k]";
+  if (frame.ends_with(kKernel) || WithoutArguments(frame).empty()) return false;
+  return std::none_of(std::begin(kRunTimes), std::end(kRunTimes),
+                      [&](std::string_view part) { return frame.starts_with(part); });
+}
+
+bool IsOf(const StackRow& stack, const Outside& outside, const OutsideUnit& unit) {
+  const std::vector<int64_t>& ids = outside.kinds[unit.kind].process_ids;
+  if (stack.kind != "cpu" || !stack.process_id ||
+      std::find(ids.begin(), ids.end(), *stack.process_id) == ids.end()) {
+    return false;
+  }
+  return WithoutMain(outside.groups[unit.key_group].thread) == stack.thread;
+}
+
+}  // namespace
+
+std::optional<std::string> PlaceOnCpu(const RunView& run, const Outside& outside,
+                                      const OutsideUnit& unit) {
+  const bool is_main = outside.groups[unit.key_group].main;
+  std::vector<Sampled> stacks;
+  int64_t all = 0;
+  for (const StackRow& row : run.stacks) {
+    if (!IsOf(row, outside, unit)) continue;
+    Sampled stack = {Split(row.folded), row.samples_count};
+    if (HasFrame(stack, "_PyEval_EvalFrame")) return std::nullopt;
+    // Threads that keep the program's name differ from its first one by where they begin; those of
+    // Go run whatever is due.
+    if (HasFrame(stack, "runtime.goexit")) return std::nullopt;
+    if (HasFrame(stack, "start_thread") == is_main) continue;
+    all += stack.count;
+    stacks.push_back(std::move(stack));
+  }
+  if (all < kFewestSamples) return std::nullopt;
+  // From the root towards the callee that holds most, as long as it holds half of all.
+  std::string_view place;
+  for (size_t depth = 0; !stacks.empty(); ++depth) {
+    std::map<std::string_view, int64_t> counts;
+    for (const Sampled& stack : stacks) {
+      if (depth < stack.frames.size()) counts[stack.frames[depth]] += stack.count;
+    }
+    const auto most =
+        std::max_element(counts.begin(), counts.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (most == counts.end() || 2 * most->second < all) break;
+    if (depth > 0 && IsNamed(most->first)) place = most->first;
+    const std::string_view frame = most->first;
+    std::erase_if(stacks, [&](const Sampled& stack) {
+      return depth >= stack.frames.size() || stack.frames[depth] != frame;
+    });
+  }
+  if (place.empty()) return std::nullopt;
+  return std::string(WithoutArguments(place));
+}
+
+}  // namespace headrace::analysis

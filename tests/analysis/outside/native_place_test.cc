@@ -1,0 +1,76 @@
+// The function of a compiled program in which its threads compute.
+#include "analysis/outside/native_place.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "analysis/outside/outside.h"
+#include "tests/analysis/outside_run.h"
+
+namespace headrace::analysis {
+namespace {
+
+constexpr const char* kPoolThread =
+    "feed;__GI___clone3;start_thread;[libstdc++.so.6.0.30+0xd4000];";
+constexpr const char* kFirstThread = "feed;_start;__libc_start_main;__libc_start_call_main;main;";
+
+// A main thread that waits for threads of its own program, which compute.
+struct Compiled {
+  Compiled() {
+    seen.Process(100, 1, "feed", "./feed");
+    seen.OnCpu(100, "feed (main)", 0.1).OnCpu(100, "feed", 0.99);
+    seen.Waits(100, "feed (main)", "lock", 0.9, "100/feed");
+  }
+  Compiled& Samples(const std::string& folded, int64_t count) {
+    StackRow row;
+    row.kind = "cpu";
+    row.process_id = 100;
+    row.thread = "feed";
+    row.folded = folded;
+    row.samples_count = count;
+    row.time_ns = count * 20'000'000;
+    seen.view.stacks.push_back(row);
+    return *this;
+  }
+  std::optional<std::string> Place(size_t unit = 1) const {
+    const Outside outside = LookFromOutside(seen.view);
+    return PlaceOnCpu(seen.view, outside, outside.units.at(unit));
+  }
+  OutsideRun seen;
+};
+
+TEST(NativePlace, IsTheInnermostFunctionWithMostOfTheSamples) {
+  Compiled program;
+  program.Samples(std::string(kPoolThread) + "Load(int);Augment<float>(Image const&)", 60)
+      .Samples(std::string(kPoolThread) + "Load(int);Augment<float>(Image const&);__expf_fma", 30)
+      .Samples(std::string(kPoolThread) + "Load(int);Read", 10)
+      .Samples(std::string(kFirstThread) + "Step(int)", 20);
+  EXPECT_EQ(program.Place(), "Augment");
+  EXPECT_EQ(program.Place(0), "Step");
+}
+
+TEST(NativePlace, SpreadSamplesNameTheirCaller) {
+  Compiled program;
+  program.Samples(std::string(kPoolThread) + "rows::load::h84cbfa0a6f9fad9b;rows::parse", 40)
+      .Samples(std::string(kPoolThread) + "rows::load::h84cbfa0a6f9fad9b;rows::decode", 40)
+      .Samples(std::string(kPoolThread) + "rows::load::h84cbfa0a6f9fad9b;rows::sort", 20);
+  EXPECT_EQ(program.Place(), "rows::load");
+}
+
+TEST(NativePlace, FewSamplesMainItselfAndPythonNameNothing) {
+  EXPECT_FALSE(Compiled().Samples(std::string(kPoolThread) + "Augment", 5).Place());
+  EXPECT_FALSE(Compiled().Samples("feed;_start;__libc_start_main;main;std::vector", 50).Place(0));
+  EXPECT_FALSE(Compiled()
+                   .Samples(std::string(kPoolThread) + "_PyEval_EvalFrameDefault;Augment", 50)
+                   .Place());
+}
+
+TEST(NativePlace, StandsInTheVerdict) {
+  Compiled program;
+  program.Samples(std::string(kPoolThread) + "Augment", 60);
+  EXPECT_EQ(LookFromOutside(program.seen.view).compute_place, "Augment");
+}
+
+}  // namespace
+}  // namespace headrace::analysis
