@@ -155,17 +155,19 @@ class RecorderLoop {
   }
 
   // Whether the target ended in disorder: it left its accounts behind, attached to or not, or a
-  // signal killed it that nobody sends to ask for an end.
+  // signal killed it that nobody sends to ask for an end. Programs that end by _exit, as some do to
+  // leave threads alone, close nothing, and their exit status says that all went well.
   bool Died() {
     if (!result_.target_ended) return false;
-    if (accounts_.left_behind().count(options_.pid)) return true;
     const TreeProcess* root = tree_.Find(options_.pid);
+    const bool in_order = root && root->row.exit_text == "exited 0";
+    if (accounts_.left_behind().count(options_.pid)) return !in_order;
     std::optional<int64_t> began_ns;
     if (root && root->start_ticks != 0) began_ns = root->row.started_ns;
     if (level() > 0) {
       if (const auto overlooked = accounts_.Overlooked(options_.pid, began_ns)) {
         Remove(*overlooked);
-        return true;
+        return !in_order;
       }
     }
     return root && !accounts_.closed(options_.pid) && IsCrash(root->row.exit_text);

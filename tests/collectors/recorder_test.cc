@@ -236,6 +236,24 @@ TEST_F(Recorder, KilledBeforeItsAccountsWereSeenIsInterrupted) {
   close(go[1]);
 }
 
+// Programs that end by _exit, so as not to wait for their threads, close nothing.
+TEST_F(Recorder, AProgramThatExitsWithZeroAndClosesNothingIsComplete) {
+  for (const int status : {0, 3}) {
+    SCOPED_TRACE(status);
+    const pid_t child = fork();
+    if (child == 0) {
+      hr_account_open("leaves");
+      SleepUntilNs(MonotonicNs() + 400 * kMs);
+      _exit(status);
+    }
+    children_.push_back(child);
+    options_.pid = child;
+    EXPECT_EQ(Record(options_).state, status == 0 ? RunState::kComplete : RunState::kInterrupted);
+    EXPECT_FALSE(std::filesystem::exists(fmt::format("{}/headrace.{}", folder_, child)));
+    End(child);
+  }
+}
+
 TEST_F(Recorder, HowATargetWithoutAccountsEndedDecidesItsState) {
   const struct {
     const char* name;
