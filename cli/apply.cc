@@ -27,8 +27,8 @@
 #include "dashboards/report/wording.h"
 #include "dashboards/terminal/progress.h"
 #include "experiments/ab_runner.h"
-#include "experiments/compared_runs.h"
 #include "experiments/compared_sides.h"
+#include "experiments/paired_comparison.h"
 #include "reader/pipeline/spec.h"
 
 namespace headrace::cli {
@@ -51,6 +51,18 @@ struct Recommended {
   const analysis::Allocation& plan() const { return *statements.allocation; }
 };
 
+// Of a run that cannot be run again here. Without operators there is no plan either.
+std::string WhatWorks(const analysis::RunView& view) {
+  if (!view.operators.empty()) {
+    return fmt::format("'{} plan {}{}{}' says what to set there", view.program, view.run.run_id,
+                       analysis::EmitOption(view), view.database_option);
+  }
+  return fmt::format(
+      "'{0} report {1}{2}' says what limits it; '{0} compare --a-cmd OLD --b-cmd NEW{2}' measures "
+      "what a change to its code gains",
+      view.program, view.run.run_id, view.database_option);
+}
+
 // Throws Error for a run that has no plan, or none that this program can apply.
 void Recommend(const ApplyOptions& options, Recommended* found) {
   { collectors::ReadStore ready(options.database); }
@@ -60,9 +72,7 @@ void Recommend(const ApplyOptions& options, Recommended* found) {
   view.database_option = DatabaseOption(options.database);
   const std::string where = fmt::format("run {} '{}'", view.run.run_id, Printable(view.run.name));
   if (const std::string why = analysis::CannotApply(view.run); !why.empty()) {
-    throw Error(ExitCode::kUsage, "cannot be run again here: " + why, where,
-                fmt::format("'{} plan {}{}' says what to set there", view.program, view.run.run_id,
-                            view.database_option));
+    throw Error(ExitCode::kUsage, "cannot be run again here: " + why, where, WhatWorks(view));
   }
   found->statements = analysis::MakeStatements(view);
   if (!found->statements.allocation) {
@@ -102,6 +112,13 @@ std::string KeepCommand(const Recommended& recommended) {
                                  analysis::PipelineArguments(recommended.view.run));
   for (const std::string& setting : recommended.settings) text += " --set " + ShellWord(setting);
   return text + recommended.view.database_option;
+}
+
+// Without the number of pairs.
+std::string RepeatCommand(const ApplyOptions& options, const Recommended& recommended) {
+  return fmt::format("{} apply {} --duration {}{}", recommended.view.program,
+                     recommended.view.run.run_id, ShellWord(options.duration),
+                     recommended.view.database_option);
 }
 
 // What the last run with the plan shows: the trainer's wait and the limit now.
@@ -147,8 +164,8 @@ bool FileChanged(const analysis::RunRow& run) {
 }
 
 dashboards::Report MakePage(const ApplyOptions& options, const Recommended& recommended,
-                            const experiments::AbOptions& runs, const experiments::AbResult& result,
-                            const analysis::Comparison& comparison) {
+                            const dashboards::ComparisonPage& compared) {
+  const analysis::Comparison& comparison = compared.comparison;
   const analysis::ComparedMetric& rate = comparison.metrics[0];
   const analysis::Allocation& plan = recommended.plan();
   dashboards::Report report;
@@ -189,22 +206,19 @@ dashboards::Report MakePage(const ApplyOptions& options, const Recommended& reco
       {"after", fmt::format("{} (median), predicted {:+.0f} % {}", FormatRate(rate.b, "rows"),
                             100 * (plan.predicted / plan.now - 1),
                             dashboards::PercentInterval(plan.gain_interval))});
-  AddNow(recommended, options, result.pairs.back().b.run_id, &page);
+  AddNow(recommended, options, compared.input.b.samples.back().run_id, &page);
   if (rate.verdict == analysis::ChangeVerdict::kFaster) {
     page.lines.push_back({"keep", KeepCommand(recommended), true});
   } else if (rate.verdict == analysis::ChangeVerdict::kCannotTell) {
     page.lines.push_back(
         {"check",
-         fmt::format("{} apply {} --pairs {} --duration {}{}", recommended.view.program,
-                     recommended.view.run.run_id, 3 * options.pairs, ShellWord(options.duration),
-                     recommended.view.database_option),
+         fmt::format("{} --pairs {}", RepeatCommand(options, recommended), 3 * options.pairs),
          true});
   }
-  page.lines.push_back(
-      {"detail",
-       fmt::format("{0} compare tag:{1}-before tag:{1}-after{2}", recommended.view.program,
-                   runs.name, recommended.view.database_option),
-       true});
+  page.lines.push_back({"detail",
+                        fmt::format("{} compare --show {}{}", recommended.view.program,
+                                    compared.notes.comparison_id, recommended.view.database_option),
+                        true});
   return report;
 }
 
@@ -295,35 +309,30 @@ int Apply(const ApplyOptions& options) {
   if (recommended.settings.empty()) {
     return NothingToApply(options, recommended);
   }
-  experiments::AbOptions runs;
-  runs.a = SideOf("before", recommended, false);
-  runs.b = SideOf("after", recommended, true);
-  runs.pairs = options.pairs;
-  runs.duration_ns = duration_ns;
-  runs.database = options.database;
-  runs.name = SessionName(options, recommended.view.run.run_id);
-  runs.quiet = options.quiet;
-  analysis::ComparisonInput input;
-  input.a = {"before", "as recorded", {}};
-  input.b = {"after", "with the plan", {}};
-  runs.finished = [&](const experiments::AbPair& pair) {
-    experiments::AddPair(pair, &input);
-    return true;
-  };
+  experiments::PairedOptions paired;
+  paired.sides.a = SideOf("before", recommended, false);
+  paired.sides.b = SideOf("after", recommended, true);
+  paired.sides.a_what = fmt::format("run {} as recorded", recommended.view.run.run_id);
+  for (const std::string& setting : recommended.settings)
+    paired.sides.b_what += (paired.sides.b_what.empty() ? "" : " ") + setting;
+  paired.repeat = RepeatCommand(options, recommended);
+  paired.runs.pairs = options.pairs;
+  paired.runs.duration_ns = duration_ns;
+  paired.runs.database = options.database;
+  paired.runs.name = SessionName(options, recommended.view.run.run_id);
+  paired.runs.quiet = options.quiet;
   if (!options.quiet) {
-    std::string changes;
-    for (const std::string& setting : recommended.settings) changes += " " + setting;
-    fmt::print(stderr, "applies{}; runs it with and without, {} times each\n", changes,
+    fmt::print(stderr, "applies {}; runs it with and without, {} times each\n", paired.sides.b_what,
                options.pairs);
   }
-  const experiments::AbResult result = experiments::RunPairs(runs);
-  if (result.end == experiments::AbEnd::kInterrupted) {
-    fmt::print(stderr, "stopped after {} of {} pairs; their runs are in {}\n", result.pairs.size(),
+  const experiments::PairedEnd end = experiments::ComparePairs(paired);
+  if (!end.page) {
+    fmt::print(stderr, "stopped after {} of {} pairs; their runs are in {}\n", end.pairs,
                options.pairs, options.database);
     return static_cast<int>(ExitCode::kInterrupted);
   }
-  const analysis::Comparison comparison = analysis::Compare(input);
-  const dashboards::Report report = MakePage(options, recommended, runs, result, comparison);
+  const analysis::Comparison& comparison = end.page->comparison;
+  const dashboards::Report report = MakePage(options, recommended, *end.page);
   WritePage(options.page, report, [&] { return Json(recommended, comparison, report); });
   return Exit(comparison);
 }

@@ -77,7 +77,7 @@ std::optional<double> RateOf(const std::vector<collectors::SqlValue>& row) {
   return *rows * 1e9 / *wall;
 }
 
-// What the report of a run says, in a few words; the rate is RateOf.
+// What the report of a run says, in a few words.
 struct ShortVerdict {
   std::string waited = "-", limit = "-", rate = "-";
 };
@@ -95,6 +95,8 @@ ShortVerdict VerdictOf(const std::string& database, int64_t run_id) {
         if (fact.key == "limit.name" && text != nullptr) out.limit = Printable(*text);
         if (quantity == nullptr || !quantity->available()) continue;
         if (fact.key == "stall_ratio") out.waited = FormatPercent(quantity->value());
+        if (fact.key == "observed.rows_per_second")
+          out.rate = FormatRate(quantity->value(), "rows");
       }
     }
     if (out.limit == "-" && report.first.badge == "NO VERDICT") out.limit = "no verdict";
@@ -174,12 +176,16 @@ void PrintComparison(const ListColumns& columns, const ListedLine& line,
     const std::string verdict = one.verdict.empty()            ? one.state
                                 : one.verdict == "cannot_tell" ? "cannot tell"
                                                                : one.verdict;
+    std::string gain;
+    if (one.change) gain = fmt::format(", {:+.0f} %", 100 * *one.change);
+    if (one.change && one.change_low && one.change_high)
+      gain += fmt::format(" [{:.0f}, {:.0f}]", 100 * *one.change_low, 100 * *one.change_high);
     const std::string text =
-        fmt::format("{:>5}  {}  {:<11}  {} of {} and {}: {}", fmt::format("[{}]", one.id),
+        fmt::format("{:>5}  {}  {:<11}  {} of {} and {}: {}{}", fmt::format("[{}]", one.id),
                     dashboards::FitName(Printable(one.name), static_cast<size_t>(columns.name)),
                     Started(one.started_realtime_ns),
                     fmt::format("{} run{}", line.runs, line.runs == 1 ? "" : "s"),
-                    Printable(one.a_label, 60), Printable(one.b_label, 60), verdict);
+                    Printable(one.a_label, 60), Printable(one.b_label, 60), verdict, gain);
     // The verdict is at the end and must not be what is cut.
     fmt::print("{}\n", dashboards::TextColumns(text) <= static_cast<size_t>(width)
                            ? text
@@ -214,7 +220,9 @@ void PrintRunList(const std::string& database, const RunFilter& filter, size_t m
     ShortVerdict verdict;
     verdict.limit = state;
     if (state != "recording") verdict = VerdictOf(database, IntegerOf(row[kRunId]));
-    if (const auto rate = RateOf(row)) verdict.rate = FormatRate(*rate, "rows");
+    // Where the report knows no steady part, of the whole run.
+    if (const auto rate = RateOf(row); rate && verdict.rate == "-")
+      verdict.rate = FormatRate(*rate, "rows");
     std::string tags = Printable(TextOf(row[kTags]));
     if (state != "complete" && state != "recording") tags = "(" + state + ") " + tags;
     PrintLine(columns, std::to_string(IntegerOf(row[kRunId])), Printable(TextOf(row[kName])),

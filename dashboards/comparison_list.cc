@@ -25,6 +25,9 @@ std::string ComparisonListJson(const std::vector<ListedComparison>& list) {
   for (const ListedComparison& row : list) {
     nlohmann::ordered_json duration;
     if (row.duration_ns) duration = *row.duration_ns;
+    const auto number = [](const std::optional<double>& value) {
+      return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+    };
     rows.push_back({{"comparison", row.id},
                     {"name", row.name},
                     {"started_realtime_ns", row.started_realtime_ns},
@@ -33,7 +36,10 @@ std::string ComparisonListJson(const std::vector<ListedComparison>& list) {
                     {"a", row.a_label},
                     {"b", row.b_label},
                     {"verdict", row.verdict},
-                    {"pairs_count", row.pairs_count}});
+                    {"pairs_count", row.pairs_count},
+                    {"change", number(row.change)},
+                    {"change_low", number(row.change_low)},
+                    {"change_high", number(row.change_high)}});
   }
   const nlohmann::ordered_json out = {{"schema", "headrace.comparisons/1"},
                                       {"comparisons", std::move(rows)}};

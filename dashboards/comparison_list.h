@@ -15,6 +15,7 @@ struct ListedComparison {
   std::optional<int64_t> duration_ns;  // none: not finished
   std::string state, a_label, b_label, verdict;
   int64_t pairs_count = 0;
+  std::optional<double> change, change_low, change_high;  // of the first figure; none: not known
 };
 
 // A head line, and a line for each.

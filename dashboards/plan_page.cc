@@ -168,12 +168,18 @@ std::string OwnProgramText(const PlanPage& page) {
 std::string NextText(const PlanPage& page) {
   const analysis::RunView& run = page.run;
   if (ChangesNothing(page.plan) || TooSlow(page)) return "";
+  using Outcome = analysis::MeasuredPlan::Outcome;
+  const std::optional<analysis::MeasuredPlan> measured =
+      page.asked.cores ? std::nullopt : analysis::MeasuredBefore(run, page.plan);
+  if (measured && measured->outcome == Outcome::kNotFaster) return "";
+  const bool open = measured ? measured->outcome == Outcome::kCannotTell : !page.plan.shown();
   if (const std::string compare = analysis::CompareCommand(run, page.plan);
-      !page.plan.shown() && !compare.empty()) {
-    return fmt::format(
-        "\nThe plan may not help: its interval includes 0. A comparison decides:\n"
-        "next: {}\n",
-        compare);
+      open && !compare.empty()) {
+    return fmt::format("\n{}:\nnext: {}\n",
+                       measured ? "The plan may not help: so few pairs cannot tell. More can"
+                                : "The plan may not help: its interval includes 0. A comparison "
+                                  "decides",
+                       compare);
   }
   if (run.run.pipeline_path.empty()) {
     return OwnProgramText(page);
@@ -285,7 +291,10 @@ std::string PlanText(const PlanPage& page) {
   text += PredictionText(plan);
   // What was tried had the run's cores.
   const std::string short_of = page.asked.cores ? "" : analysis::FellShort(page.run, plan);
-  if (!short_of.empty()) text += "tried      " + short_of + "\n";
+  if (!short_of.empty()) {
+    text += (analysis::MeasuredBefore(page.run, plan) ? "measured   " : "tried      ") + short_of;
+    text += "\n";
+  }
   text += WorthsText(page.worths);
   if (page.over_cores != nullptr) text += OverCoresText(*page.over_cores);
   if (page.cache != nullptr) text += CacheTableText(*page.cache);

@@ -21,6 +21,11 @@ std::optional<int64_t> IntegerIn(const collectors::SqlValue& value) {
   const auto* integer = std::get_if<int64_t>(&value);
   return integer ? std::optional(*integer) : std::nullopt;
 }
+std::optional<double> NumberIn(const collectors::SqlValue& value) {
+  if (const auto integer = IntegerIn(value)) return static_cast<double>(*integer);
+  const auto* real = std::get_if<double>(&value);
+  return real ? std::optional(*real) : std::nullopt;
+}
 
 }  // namespace
 
@@ -28,7 +33,10 @@ std::vector<dashboards::ListedComparison> ListComparisons(const std::string& dat
   collectors::ReadStore store(database);
   const collectors::SqlResult rows = store.Query(
       "SELECT comparison_id, name, started_realtime_ns, duration_ns, state, a_label, b_label, "
-      "verdict, pairs_count FROM comparison_summary ORDER BY comparison_id");
+      "verdict, pairs_count, json_extract(json, '$.change'), json_extract(json, '$.change_low'), "
+      "json_extract(json, '$.change_high') FROM (SELECT *, CASE WHEN json_valid(result_json) THEN "
+      "json_extract(result_json, '$.metrics[0]') END AS json FROM comparison_summary) "
+      "ORDER BY comparison_id");
   std::vector<dashboards::ListedComparison> list;
   for (const auto& row : rows.rows) {
     dashboards::ListedComparison& listed = list.emplace_back();
@@ -41,6 +49,9 @@ std::vector<dashboards::ListedComparison> ListComparisons(const std::string& dat
     listed.b_label = TextIn(row[6]);
     listed.verdict = TextIn(row[7]);
     listed.pairs_count = IntegerIn(row[8]).value_or(0);
+    listed.change = NumberIn(row[9]);
+    listed.change_low = NumberIn(row[10]);
+    listed.change_high = NumberIn(row[11]);
   }
   return list;
 }

@@ -69,7 +69,48 @@ Workers WorkersOf(const RunView& run, const Allocation& plan) {
   return workers;
 }
 
+// The pipeline with the plan's settings; of a program of the user's own, what to set in it.
+std::string KeepCommand(const RunView& run, const Allocation& plan) {
+  if (!CannotApply(run.run).empty()) return ApplyCommand(run);
+  std::string text = fmt::format("{} run {}", run.program, PipelineArguments(run.run));
+  for (const Change& change : plan.changes)
+    text += fmt::format(" --set {}={}", change.knob, change.to);
+  return text + run.database_option;
+}
+
+// Nobody is asked to measure again what was measured.
+NextStep OfMeasured(const RunView& run, const Allocation& plan, const MeasuredPlan& measured) {
+  const std::string words = ChangeWords(run, plan);
+  NextStep next;
+  switch (measured.outcome) {
+    case MeasuredPlan::Outcome::kFaster:
+      next = {NextKind::kChange, fmt::format("{}: measured {}", words, ToText(measured)),
+              KeepCommand(run, plan)};
+      break;
+    case MeasuredPlan::Outcome::kNotFaster:
+      next = {NextKind::kWork,
+              fmt::format("No setting is known to help. {}: measured {}", words, ToText(measured)),
+              fmt::format("{} compare --show {}{}", run.program, measured.comparison_id,
+                          run.database_option)};
+      break;
+    case MeasuredPlan::Outcome::kCannotTell:
+      next = {NextKind::kCompare,
+              fmt::format("{}: measured {}. That may be none. More pairs can tell:", words,
+                          ToText(measured)),
+              ApplyCommand(run)};
+      if (CannotApply(run.run).empty()) {
+        next.command =
+            fmt::format("{} apply {} --pairs {}{}", run.program, run.run.run_id,
+                        3 * std::max<int64_t>(measured.pairs_count, 1), run.database_option);
+      }
+      break;
+  }
+  next.measured = true;
+  return next;
+}
+
 NextStep OfPlan(const RunView& run, const PipelineModel& model, const Allocation& plan) {
+  if (const auto measured = MeasuredBefore(run, plan)) return OfMeasured(run, plan, *measured);
   NextStep next;
   const std::string words = ChangeWords(run, plan);
   const std::string gain = Percents(plan.predicted / plan.now - 1, plan.gain_interval);
@@ -320,8 +361,8 @@ NextStep NextStepOf(const RunView& run, const Statements& statements) {
         (planned.kind != NextKind::kChange ||
          advised->gain > statements.allocation->predicted / statements.allocation->now - 1);
     // Where neither is sure, what is about the limit itself comes first.
-    const bool first_try =
-        advised && advised->kind == NextKind::kCompare && planned.kind == NextKind::kCompare;
+    const bool first_try = advised && advised->kind == NextKind::kCompare &&
+                           planned.kind == NextKind::kCompare && !planned.measured;
     // A trainer that hardly waits for batches hardly gains by a change of what makes them.
     const bool idle_guess = model.stall_ratio() < kSmallStall && planned.kind == NextKind::kCompare;
     if (better || first_try) return *advised;

@@ -21,7 +21,8 @@ struct NextStep {
   std::string command;  // to be pasted; empty: none
   // What limits then, where `text` is no plan of Statements::allocation.
   std::optional<Limit> limited_then = std::nullopt;
-  double gain = 0;  // predicted by the rule that advises it; 0: by no rule
+  double gain = 0;        // predicted by the rule that advises it; 0: by no rule
+  bool measured = false;  // `text` has what a comparison found, not what is predicted
 };
 
 // `statements` must have a model and a bottleneck. kNothing is said of no run whose consumer waits

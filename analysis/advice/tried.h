@@ -21,7 +21,24 @@ std::optional<Tried> TriedBefore(const RunView& run, const Allocation& plan);
 
 // "Run 7 had these settings and brought -3 %."
 std::string ToText(const Tried& tried);
-// The same of a run that fell short of the plan; empty where none did.
+
+// A comparison of this run's settings with those of the plan.
+struct MeasuredPlan {
+  enum class Outcome : uint8_t { kFaster, kNotFaster, kCannotTell };
+  Outcome outcome = Outcome::kCannotTell;
+  int64_t comparison_id = 0, pairs_count = 0;
+  double gain = 0;  // of the plan's rate over this run's
+  Real low, high;   // its interval; empty: without a bound
+};
+
+// The latest one in the database. It decides where there is also a run that merely had these
+// settings.
+std::optional<MeasuredPlan> MeasuredBefore(const RunView& run, const Allocation& plan);
+
+// "+96 % [90, 101] in 4 pairs of runs (comparison 3)"
+std::string ToText(const MeasuredPlan& measured);
+
+// A sentence of what was measured, else of a run that fell short of the plan; empty: neither.
 std::string FellShort(const RunView& run, const Allocation& plan);
 
 }  // namespace headrace::analysis

@@ -175,6 +175,37 @@ void ReadStageRates(RunDatabase& database, int64_t run_id, RunView* view) {
   }
 }
 
+// Comparisons of two settings of the same work. A side's runs all have the settings of one of them.
+void ReadMeasured(RunDatabase& database, RunView* view) {
+  if (view->tried.empty() || !database.Has("comparison_run")) return;
+  std::map<int64_t, const TriedRow*> tried;
+  std::string ids;
+  for (const TriedRow& row : view->tried) {
+    tried.emplace(row.run_id, &row);
+    ids += fmt::format("{}{}", ids.empty() ? "" : ", ", row.run_id);
+  }
+  database.Each(
+      fmt::format(
+          "SELECT q.comparison_id, q.verdict, q.pairs_count, json_extract(q.rate, '$.change') AS "
+          "change, json_extract(q.rate, '$.change_low') AS change_low, json_extract(q.rate, "
+          "'$.change_high') AS change_high, MIN(CASE WHEN c.side = 'a' THEN c.run_id END) AS "
+          "a_run, MIN(CASE WHEN c.side = 'b' THEN c.run_id END) AS b_run FROM (SELECT *, CASE WHEN "
+          "json_valid(result_json) THEN json_extract(result_json, '$.metrics[0]') END AS rate FROM "
+          "comparison_summary WHERE state = 'complete' AND verdict <> '') AS q JOIN comparison_run "
+          "AS c USING (comparison_id) WHERE json_extract(q.rate, '$.metric') = 'rows_per_s' AND "
+          "c.left_out = '' AND c.run_id IN ({}) GROUP BY q.comparison_id ORDER BY q.comparison_id "
+          "DESC",
+          ids),
+      0, [&](const ViewRow& row) {
+        const auto a = tried.find(row.Number("a_run")), b = tried.find(row.Number("b_run"));
+        const Real gain = row.Real("change");
+        if (a == tried.end() || b == tried.end() || !gain) return;
+        view->measured.push_back({row.Number("comparison_id"), row.Text("verdict"),
+                                  a->second->knobs, b->second->knobs, row.Number("pairs_count"),
+                                  *gain, row.Real("change_low"), row.Real("change_high")});
+      });
+}
+
 // Runs overlap where each began before the other ended.
 void ReadSamePipeline(RunDatabase& database, int64_t run_id, RunView* view) {
   if (view->run.pipeline_text.empty()) return;
@@ -224,6 +255,7 @@ void ReadSiblings(RunDatabase& database, int64_t run_id, RunView* view) {
 void ReadOtherRuns(RunDatabase& database, int64_t run_id, RunView* view) {
   ReadLoads(database, run_id, view);
   ReadStageRates(database, run_id, view);
+  ReadMeasured(database, view);
   if (database.Has("measurement_summary")) ReadSiblings(database, run_id, view);
   ReadSamePipeline(database, run_id, view);
 }

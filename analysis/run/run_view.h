@@ -233,6 +233,16 @@ struct TriedRow {
   std::map<std::string, std::string> knobs;  // "fetch.parallelism": "8"
 };
 
+// A comparison whose runs are among those of TriedRow.
+struct MeasuredRow {
+  int64_t comparison_id = 0;
+  std::string verdict;                      // of B against A, as comparison_summary has it
+  std::map<std::string, std::string> a, b;  // as TriedRow::knobs
+  int64_t pairs_count = 0;
+  double gain = 0;  // of the rate of B over that of A
+  Real low, high;   // its interval; empty: without a bound
+};
+
 // Another run of the same pipeline file with the same settings, table, host, cores and version,
 // which differs in its kind or in what the page cache held.
 struct SiblingRow {
@@ -310,6 +320,7 @@ struct RunView {
   std::vector<StoreProbeRow> store_probes;
   // Those runs with their settings, this one first; empty where settings are not recorded.
   std::vector<TriedRow> tried;
+  std::vector<MeasuredRow> measured;  // newest first
   // Runs of the same pipeline under the same known conditions, except for their kind and what the
   // page cache held; newest first. Also empty where this run's own conditions are not known.
   std::vector<SiblingRow> siblings;

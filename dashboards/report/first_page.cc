@@ -165,7 +165,8 @@ void AddFixAndNext(const RunView& run, const Statements& statements, FirstPage* 
   }
   const analysis::NextStep next = analysis::NextStepOf(run, statements);
   const bool conditional = page->conditional && next.kind == analysis::NextKind::kChange;
-  page->lines.push_back({"fix", next.text + (conditional ? ", if the load stays as it is" : "")});
+  page->lines.push_back(
+      {"fix", next.text + (conditional && !next.measured ? ", if the load stays as it is" : "")});
   if (!next.command.empty()) page->lines.push_back({"", next.command, true});
   if (next.limited_then) {
     page->lines.push_back({"next", fmt::format("{} {} limit it", LimitWord(*next.limited_then),

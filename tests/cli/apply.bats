@@ -19,6 +19,19 @@ setup_file() { make_recorded; }
     run bash -c "$keep --duration 300ms --no-record"
     [ "$status" -eq 0 ] || { echo "$keep: $output"; false; }
   fi
+  # The comparison is kept: no page asks for it again.
+  measured=$status
+  id=$("$HEADRACE" compare --list --json | jq '.comparisons[-1].comparison')
+  "$HEADRACE" compare --show "$id" > shown || [ $? -eq 4 ]
+  grep -q 'run 1 as recorded' shown || { cat shown; false; }
+  "$HEADRACE" report 1 > again || [ $? -eq 4 ]
+  tr -s ' \n' ' ' < again | grep -q "measured .* in 2 pairs of runs (comparison $id)" || { cat again; false; }
+  ! grep -qi 'measure both\|predicted' again || { cat again; false; }
+  case $measured in 0) grep -q -- '--set load.parallelism=' again ;; 4) grep -q -- 'apply 1 --pairs 6' again ;; esac
+  "$HEADRACE" plan 1 > plan || [ $? -eq 4 ]
+  grep -q "^measured .*(comparison $id)" plan || { cat plan; false; }
+  "$HEADRACE" runs > list
+  grep -q "runs of run 1 as rec.*, [+-][0-9]* %" list || { cat list; false; }
   "$HEADRACE" compare tag:apply-1-before tag:apply-1-after --json > c.json || [ $? -eq 4 ]
   jq -e '.schema == "headrace.compare/1"' c.json
 }
@@ -57,6 +70,8 @@ setup_file() { make_recorded; }
   "$HEADRACE" profile -q -- sleep 0.1
   run "$HEADRACE" apply
   one_line_error 2 "settings are in its own code"
+  [[ "$output" == *"report "*"compare --a-cmd"* && "$output" != *" plan "* ]] || { echo "$output"; false; }
+  "$HEADRACE" report > page || [ $? -eq 4 ]
   "$HEADRACE" run small.toml --set source.synthetic.elements=3 --quiet
   run "$HEADRACE" apply
   one_line_error 4 "has no plan"
@@ -82,6 +97,23 @@ setup_file() { make_recorded; }
   "$HEADRACE" report --full > full || [ $? -eq 4 ]
   [ "$(wc -l < full)" -gt 40 ]
   [ "$(head -1 full)" = "$(head -1 page)" ]
+}
+
+@test "runs has the wait and the rate of the report" {
+  take_recorded
+  "$HEADRACE" report 1 --json > report.json || [ $? -eq 4 ]
+  "$HEADRACE" runs --json > runs.json
+  python3 - report.json "$("$HEADRACE" runs | tail -1)" <<'EOF'
+import json, re, sys
+verdict = json.load(open(sys.argv[1]))["verdict"]
+waited, rate, unit = re.search(r"([0-9.]+) %.*?([0-9.]+) ([kMG]? ?rows/s)", sys.argv[2]).groups()
+said = float(rate) * {"k": 1e3, "M": 1e6, "G": 1e9}.get(unit[0], 1)
+rows = verdict["observed"]["rows_per_second"]
+assert abs(said - rows) <= 0.006 * rows, (sys.argv[2], rows)
+assert abs(float(waited) / 100 - verdict["stall_ratio"]) <= 0.006, (sys.argv[2], verdict["stall_ratio"])
+EOF
+  # The two differ, so that this can fail: the whole run has its start and its end.
+  jq -e -n --slurpfile r report.json --slurpfile a runs.json '$r[0].verdict.observed.rows_per_second != $a[0].runs[0].rows_per_second'
 }
 
 @test "run ends with the first page; --quiet and --json do not" {

@@ -175,7 +175,16 @@ Recommendation Parallelism(const Evidence& e) {
       e, OutcomeOf(plan), why,
       queues.empty() ? threads : fmt::format("{}; with it {}", threads, queues), command);
   const std::string short_of = FellShort(e.run(), plan);
-  if (result.advice == Advice::kFires && !short_of.empty()) {
+  if (const auto measured = MeasuredBefore(e.run(), plan)) {
+    if (measured->outcome == MeasuredPlan::Outcome::kNotFaster)
+      return DoesNotFire(fmt::format("{}: measured {}", threads, ToText(*measured)));
+    if (result.advice != Advice::kDoesNotFire) {
+      const bool faster = measured->outcome == MeasuredPlan::Outcome::kFaster;
+      result.advice = faster ? Advice::kFires : Advice::kTry;
+      result.why += "; measured " + ToText(*measured);
+      result.record = faster ? "" : "more pairs of runs, as they were too few to tell";
+    }
+  } else if (result.advice == Advice::kFires && !short_of.empty()) {
     result.advice = Advice::kTry;
     result.why += "; " + short_of;
     result.record = "an A/B comparison of both, as one run fell short of it";

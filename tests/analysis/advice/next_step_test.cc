@@ -200,6 +200,67 @@ TEST(NextStep, AnExperimentThatWasMadeIsRemembered) {
   EXPECT_EQ(none.command, "");
 }
 
+// What a comparison found replaces the request to make it.
+TEST(NextStep, WhatWasMeasuredIsNotAskedForAgain) {
+  RunView run = Fetching(0.002);
+  run.program = "headrace";
+  Statements statements = MakeStatements(run);
+  Allocation& plan = *statements.allocation;
+  plan.gain_interval = {-0.28, 6};
+  std::map<std::string, std::string> now, then;
+  for (const Change& change : plan.changes) {
+    now[change.knob] = std::to_string(change.from);
+    then[change.knob] = std::to_string(change.to);
+  }
+  run.tried = {{run.run.run_id, 1000, now}, {7, 1980, then}};
+  const auto with = [&](MeasuredRow measured) {
+    run.measured = {std::move(measured)};
+    return NextStepOf(run, statements);
+  };
+  const NextStep faster = with({3, "faster", now, then, 4, 0.96, 0.9, 1.01});
+  EXPECT_EQ(faster.kind, NextKind::kChange);
+  EXPECT_TRUE(faster.measured);
+  EXPECT_THAT(faster.text, HasSubstr("measured +96 % [90, 101] in 4 pairs of runs (comparison 3)"));
+  EXPECT_THAT(faster.text, AllOf(Not(HasSubstr("Measure")), Not(HasSubstr("predicted"))));
+  EXPECT_THAT(faster.command, HasSubstr("headrace run "));
+  EXPECT_THAT(faster.command, HasSubstr(" --set " + plan.changes[0].knob + "="));
+  const NextStep same = with({3, "same", now, then, 4, 0.001, -0.01, 0.02});
+  EXPECT_EQ(same.kind, NextKind::kWork);
+  EXPECT_THAT(same.text, HasSubstr("No setting is known to help. "));
+  EXPECT_THAT(same.command, HasSubstr("compare --show 3"));
+  const NextStep open = with({3, "cannot_tell", now, then, 4, 0.02, {}, {}});
+  EXPECT_EQ(open.kind, NextKind::kCompare);
+  EXPECT_THAT(open.text, HasSubstr("measured +2 % in 4 pairs of runs (comparison 3)"));
+  EXPECT_THAT(open.command, HasSubstr(" apply 1 --pairs 12"));
+  const NextStep reversed = with({3, "slower", then, now, 4, -0.5, -0.6, -0.2});
+  EXPECT_EQ(reversed.kind, NextKind::kChange);
+  EXPECT_THAT(reversed.text, HasSubstr("measured +100 % [25, 150]"));
+  then[plan.changes[0].knob] = "77";
+  EXPECT_FALSE(with({3, "faster", now, then, 4, 0.96, 0.9, 1.01}).measured)
+      << "other settings say nothing of these";
+}
+
+TEST(NextStep, RecommendationsKnowWhatWasMeasured) {
+  RunView run = Fetching(0.002);
+  const Statements statements = MakeStatements(run);
+  std::map<std::string, std::string> now, then;
+  for (const Change& change : statements.allocation->changes) {
+    now[change.knob] = std::to_string(change.from);
+    then[change.knob] = std::to_string(change.to);
+  }
+  run.tried = {{run.run.run_id, 1000, now}, {7, 500, then}};
+  const auto threads = [&](const char* verdict) {
+    run.measured = {{3, verdict, now, then, 4, 0.1, 0.05, 0.2}};
+    for (Recommendation& one : Recommend(run, statements))
+      if (one.id == "R2") return one;
+    return Recommendation();
+  };
+  EXPECT_EQ(threads("faster").advice, Advice::kFires);
+  EXPECT_THAT(threads("faster").why, HasSubstr("measured +10 % [5, 20] in 4 pairs"));
+  EXPECT_EQ(threads("slower").advice, Advice::kDoesNotFire);
+  EXPECT_EQ(threads("cannot_tell").advice, Advice::kTry);
+}
+
 // A command that is printed is one that works.
 TEST(NextStep, ApplyIsNamedOnlyWhereItCanRunThePipelineAgain) {
   const auto command = [](auto change) {
