@@ -46,7 +46,8 @@ export interface TrendRun {
 }
 
 export interface Trends {
-  answer: string;
+  answer: string; // why there is none, where there is none
+  command?: string; // that brings one nearer
   trends: { pipeline: string; settings: string; text: string; runs: TrendRun[] }[];
 }
 

@@ -386,6 +386,33 @@ TEST_F(IoPages, ARateThatFallsAmongFewOrUnlikeRunsCannotBeTold) {
       << "far beyond all that was seen";
 }
 
+TEST_F(IoPages, WhereThereIsNoTrendItIsSaidWhyAndWhatToDo) {
+  const auto ask = [&] {
+    Site site(files_.path(), "headrace", "", {.port = 1});
+    HttpRequest request;
+    request.method = "GET";
+    request.target = "/api/trends";
+    request.headers = {{"host", "127.0.0.1:1"}};
+    return json::parse(site.Answer(request).body);
+  };
+  const json one = ask();
+  EXPECT_TRUE(one["trends"].empty());
+  EXPECT_THAT(one["answer"].get<std::string>(),
+              testing::AllOf(HasSubstr("takes 3 finished runs"), HasSubstr("there is 1 run of")));
+  EXPECT_THAT(one["command"].get<std::string>(), HasSubstr("headrace run "));
+  StoreRun(*store_, analysis::Record(IoPipeline(), 8, 3), "again");
+  EXPECT_THAT(ask()["answer"].get<std::string>(), HasSubstr("there are 2 runs of"));
+  StoreRun(*store_, analysis::Record(IoPipeline(), 8, 3), "third");
+  const json three = ask();
+  EXPECT_EQ(three["trends"].size(), 1u);
+  EXPECT_THAT(three["answer"].get<std::string>(), testing::Not(HasSubstr("takes 3")));
+  EXPECT_EQ(three["command"], "");
+  for (const int64_t run : {1, 2, 3}) store_->RemoveRun(run);
+  const json none = ask();
+  EXPECT_THAT(none["answer"].get<std::string>(), HasSubstr("There is none yet"));
+  EXPECT_EQ(none["command"], "headrace demo");
+}
+
 TEST_F(IoPages, ARateThatFallsIsSaid) {
   const auto add = [&](const std::string& name, double slower) {
     analysis::SimulatedPipeline pipeline = IoPipeline();

@@ -259,6 +259,9 @@ test("runs: a search is the server's, a tag is a search, a comparison is folded"
   await expect(page.getByRole("link", { name: "comparison 1" })).toBeVisible();
   await expect(page.locator("tr.folded")).toContainText("B is faster");
   await expect(page.getByRole("link", { name: "pair 0" })).toBeHidden();
+  // The Overview shows the steady part under the shorter names.
+  await expect(page.getByRole("columnheader", { name: "rate, whole run" })).toBeVisible();
+  await expect(page.getByRole("columnheader", { name: "waits, whole run" })).toBeVisible();
   await page.getByRole("button", { name: "6 runs" }).click();
   await expect(page.getByRole("link", { name: "pair 0" })).toBeVisible();
   await page.getByRole("button", { name: "Show runs with the tag nightly" }).click();
@@ -356,4 +359,20 @@ test("on a narrow screen the page's own link and the runs' figures are in view",
   }
   await show(page, site);
   await inView(".waits:visible");
+});
+
+test("runs: where there is no trend the page says why, and what to do", async ({ page, site }) => {
+  await page.route("**/api/trends", (route) =>
+    route.fulfill({
+      json: {
+        answer: "A trend takes 3 finished runs of one pipeline with the same settings.",
+        command: "headrace run rm1/pipeline.toml",
+        trends: [],
+      },
+    }),
+  );
+  await show(page, site);
+  const card = page.locator('[data-card="trends"]');
+  await expect(card).toContainText("takes 3 finished runs");
+  await expect(card).toContainText("headrace run rm1/pipeline.toml");
 });

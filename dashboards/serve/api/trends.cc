@@ -6,6 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "analysis/advice/next_step.h"
+#include "analysis/run/settings.h"
 #include "analysis/statistics/statistics.h"
 #include "base/terminal_text.h"
 #include "base/units.h"
@@ -138,6 +140,35 @@ Json TrendJson(const std::string& pipeline, const std::string& settings,
       {"pipeline", pipeline}, {"settings", settings}, {"text", text}, {"runs", std::move(list)}};
 }
 
+std::string Plural(size_t count) { return fmt::format("{} run{}", count, count == 1 ? "" : "s"); }
+
+// Why there is no trend, and the command that brings one nearer.
+struct NoTrend {
+  std::string text, command;
+};
+
+// `most`: of the kind that has the most runs; `again`: one of them.
+NoTrend SayNoTrend(const std::string& program, size_t most, const analysis::RunRow* again) {
+  NoTrend said;
+  said.text = fmt::format("A trend takes {} finished runs of one pipeline with the same settings. ",
+                          kFewestRuns);
+  if (again == nullptr) {
+    said.text += "There is none yet of which the rate is known, beside runs of comparisons.";
+    said.command = program + " demo";
+    return said;
+  }
+  const std::string name =
+      again->pipeline_path.empty() ? again->program : PipelineName(again->pipeline_path);
+  said.text += fmt::format("So far there {} {} of {}. Record it again, unchanged.",
+                           most == 1 ? "is" : "are", Plural(most), Printable(name, 100));
+  if (!again->pipeline_path.empty()) {
+    said.command = fmt::format("{} run {}", program, analysis::PipelineArguments(*again));
+  } else if (const std::string words = analysis::CommandWords(*again); !words.empty()) {
+    said.command = fmt::format("{} profile -- {}", program, words);
+  }
+  return said;
+}
+
 // Runs of one pipeline with the same settings; not those of comparisons, which have their own page,
 // nor of the trainer alone.
 HttpResponse Trends(Site& site, const HttpRequest&, const Target&) {
@@ -145,17 +176,26 @@ HttpResponse Trends(Site& site, const HttpRequest&, const Target&) {
   const collectors::SqlResult rows = store.Query(
       "SELECT r.run_id, r.name, r.tags, r.headrace_version, r.started_realtime_ns, s.rows_count * "
       "1e9 / s.wall_ns, CASE WHEN r.pipeline_path <> '' THEN r.pipeline_path ELSE r.program END, "
-      "r.settings_text FROM run_summary AS r JOIN step_summary AS s USING (run_id) WHERE r.state = "
+      "r.settings_text, r.pipeline_path, r.program, r.command FROM run_summary AS r JOIN "
+      "step_summary AS s USING (run_id) WHERE r.state = "
       "'complete' AND s.rows_count > 0 AND s.wall_ns > 0 AND (r.kind IS NULL OR r.kind <> "
       "'ceiling') AND NOT EXISTS (SELECT 1 FROM comparison_run AS c WHERE c.run_id = r.run_id) "
       "ORDER BY r.run_id DESC LIMIT 1000");
   using Kind = std::pair<std::string, std::string>;
   std::map<Kind, std::vector<TrendRun>> kinds;
   std::vector<Kind> order;  // by the newest run
+  std::map<Kind, analysis::RunRow> newest;
   for (const auto& row : rows.rows) {
     const Kind kind = {Printable(TextOf(row[6]), 300), TextOf(row[7])};
     const auto [at, fresh] = kinds.try_emplace(kind);
-    if (fresh) order.push_back(kind);
+    if (fresh) {
+      order.push_back(kind);
+      analysis::RunRow& run = newest[kind];
+      run.settings_text = TextOf(row[7]);
+      run.pipeline_path = TextOf(row[8]);
+      run.program = TextOf(row[9]);
+      run.command = TextOf(row[10]);
+    }
     if (at->second.size() >= kMostRuns) continue;
     at->second.push_back({IntegerOf(row[0]), Printable(TextOf(row[1]), 100),
                           Printable(TextOf(row[2]), 100), Printable(TextOf(row[3]), 40),
@@ -171,11 +211,21 @@ HttpResponse Trends(Site& site, const HttpRequest&, const Target&) {
     answer.Add(PipelineName(kind.first), words);
     list.push_back(TrendJson(kind.first, kind.second, runs, words.text));
   }
+  NoTrend none{answer.Said(), ""};
+  if (list.empty()) {
+    const auto most = std::max_element(
+        order.begin(), order.end(),
+        [&](const Kind& a, const Kind& b) { return kinds.at(a).size() < kinds.at(b).size(); });
+    none = most == order.end()
+               ? SayNoTrend(site.cache().program(), 0, nullptr)
+               : SayNoTrend(site.cache().program(), kinds.at(*most).size(), &newest.at(*most));
+  }
   HttpResponse response;
-  response.body =
-      Json(
-          {{"schema", "headrace.trends/1"}, {"answer", answer.Said()}, {"trends", std::move(list)}})
-          .dump(-1, ' ', false, Json::error_handler_t::replace);
+  response.body = Json({{"schema", "headrace.trends/1"},
+                        {"answer", none.text},
+                        {"command", none.command},
+                        {"trends", std::move(list)}})
+                      .dump(-1, ' ', false, Json::error_handler_t::replace);
   response.headers.push_back({"Cache-Control", "no-store"});
   return response;
 }

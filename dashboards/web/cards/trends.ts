@@ -3,18 +3,21 @@ import { trend } from "../charts/trend";
 import { fitted, h } from "../element";
 import * as numbers from "../numbers";
 import type { Trends } from "../types";
-import { card } from "./card";
+import { card, emptyCard } from "./card";
 import type { Cell } from "./table";
 
 export const shortPath = (path: string) => path.split("/").slice(-2).join("/");
 
-export function trendsCard({ trends, answer }: Trends): HTMLElement | null {
-  if (trends.length === 0) return null;
+const QUESTION = "How did the rate go from run to run?";
+
+export function trendsCard({ trends, answer, command }: Trends): HTMLElement | null {
+  if (trends.length === 0)
+    return answer ? emptyCard({ question: QUESTION, empty: answer, command }, "trends") : null;
   const several = trends.length > 1;
   return card({
     key: "trends",
     text: {
-      question: "How did the rate go from run to run?",
+      question: QUESTION,
       answer,
       read: [
         "A dot is a run, the last one is the largest. A dotted line is where another version begins.",

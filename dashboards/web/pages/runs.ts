@@ -214,14 +214,19 @@ function listCard(store: Store, first: Runs, signal: AbortSignal): Child {
             column("pipeline", "hide"),
             column("started", "num hide"),
             column("length", "num hide"),
-            column("rate", "num"),
-            column("trainer waits"),
+            column("rate, whole run", "num"),
+            column("waits, whole run"),
           ),
         ),
         body,
       ),
     ),
     note,
+    h(
+      "p",
+      { class: "note" },
+      "The whole run includes its start and its end. The page of a run has the figures of its steady part.",
+    ),
     h("div", { class: "buttons" }, more),
   );
   list.querySelector("header")?.append(h("div", { class: "controls" }, find));
