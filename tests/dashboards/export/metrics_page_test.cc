@@ -83,13 +83,15 @@ std::string Page() {
       "the kernel's or a device's counters,\n"
       "eBPF, the pipeline's instrumentation, or an estimate. Counters are those whose exported "
       "name ends in `_total`, and histograms (`-`);\n"
-      "the rest are gauges.\n"
+      "the rest are gauges. What has nothing in \"needs\" is measured without a privilege.\n"
       "\n"
       "| metric | unit | source | needs | name in OpenMetrics | meaning |\n"
       "|---|---|---|---|---|---|\n";
   for (const probes::Metric& metric : probes::Metrics()) {
-    page += fmt::format("| `{}` | {} | `{}` | {} | {} | {} |\n", metric.name, metric.unit,
-                        SourceName(metric.source), metric.privilege,
+    const std::string needs =
+        metric.privilege == "none" ? "" : fmt::format(" {}", metric.privilege);
+    page += fmt::format("| `{}` | {} | `{}` |{} | {} | {} |\n", metric.name, metric.unit,
+                        SourceName(metric.source), needs,
                         HasBuckets(metric) ? "-" : "`" + SampleName(FamilyOfMetric(metric)) + "`",
                         metric.help);
   }
