@@ -104,8 +104,10 @@ std::string WhyTurnOutside(const Statements& statements) {
   const Bottleneck& bottleneck = *statements.bottleneck;
   if (!bottleneck.unseen.empty()) return bottleneck.unseen;
   if (statements.accelerators && statements.accelerators->Contradict()) return "";
+  if (statements.slow_rank) {
+    return "the instrumentation adds up all ranks, not what the slowest waits for";
+  }
   if (bottleneck.verdict != Verdict::kUndecided || !bottleneck.unexplained) return "";
-  if (statements.slow_rank) return "";
   return "what the instrumentation saw does not explain the rate";
 }
 
@@ -117,6 +119,23 @@ bool SawThreadsToTheEnd(const RunView& run) {
              kSeenToTheEnd * static_cast<double>(run.run.duration_ns);
 }
 
+// What the threads of the slowest rank show, and those of its own processes.
+Outside LookAtSlowRank(const RunView& run, const SlowRank& slow) {
+  std::vector<int64_t> pids;
+  for (const Rank& rank : Ranks(run)) pids.push_back(rank.pid);
+  RankSeen seen;
+  seen.ranks = slow.ranks;
+  seen.pid = slow.rank.pid;
+  seen.is_slowest = true;
+  const std::string others = FormatPercent(slow.others_wait_ratio);
+  seen.by_accounts = fmt::format(
+      "Of {} ranks pid {} waits for batches {} of each step, the {}: all take equally many, so the "
+      "others wait for it within their steps.",
+      slow.ranks, slow.rank.pid, FormatPercent(slow.rank.wait_ratio()),
+      slow.ranks == 2 ? "other " + others : fmt::format("others {} at most", others));
+  return LookAtRank(run, pids, seen);
+}
+
 // Of a program of its own, what its threads show where its instrumentation does not tell: it saw
 // part of what was done, or only the beginning.
 void TurnOutside(const RunView& run, Statements* statements) {
@@ -124,9 +143,10 @@ void TurnOutside(const RunView& run, Statements* statements) {
   if (!run.run.pipeline_path.empty() || run.operators.empty()) return;
   const std::string why = has_model ? WhyTurnOutside(*statements) : "";
   if (has_model && why.empty()) return;
-  const bool explains = has_model && statements->bottleneck->unseen.empty();
-  if (explains && !SawThreadsToTheEnd(run)) return;
-  Outside seen = LookFromOutside(run);
+  const std::optional<SlowRank>& slow = statements->slow_rank;
+  const bool explains = has_model && statements->bottleneck->unseen.empty() && !slow;
+  if ((explains || slow) && !SawThreadsToTheEnd(run)) return;
+  Outside seen = slow ? LookAtSlowRank(run, *slow) : LookFromOutside(run);
   // An undecided verdict is no better than another.
   if (!seen.withheld.empty() || (has_model && !seen.decided)) return;
   // What two views disagree on is not sure.
@@ -141,11 +161,19 @@ void TurnOutside(const RunView& run, Statements* statements) {
   statements->accelerators = statements->outside->accelerators;
   statements->bottleneck.reset();
   statements->differential.reset();
-  statements->slow_rank.reset();
   statements->allocation.reset();
   statements->earlier.reset();
   statements->predictor.reset();
   statements->model.reset();
+}
+
+std::optional<PythonTime> TimeOfProcess(const RunView& run, int64_t pid) {
+  for (const ProcessRow& process : run.processes) {
+    if (process.pid != pid) continue;
+    auto time = LookAtPython(run, {process.process_id}, false);
+    if (time && time->samples_count >= kFewestSamples) return time;
+  }
+  return std::nullopt;
 }
 
 std::optional<PlannedRate> PlannedOf(const RunView& run, const PipelineModel* model) {
@@ -243,6 +271,9 @@ Statements MakeStatements(const RunView& run) {
     statements.withheld = error.fact();
   }
   if (!statements.doubts.any()) TurnOutside(run, &statements);
+  if (statements.slow_rank) {
+    statements.slow_rank_time = TimeOfProcess(run, statements.slow_rank->rank.pid);
+  }
   statements.planned = PlannedOf(run, statements.model.get());
   return statements;
 }

@@ -43,6 +43,7 @@ struct Statements {
   // Of a run without operators, or of one whose operators do not tell: then `withheld` says why.
   std::optional<Outside> outside;
   std::optional<SlowRank> slow_rank;         // of a run with a bottleneck
+  std::optional<PythonTime> slow_rank_time;  // where its functions were sampled
   std::optional<Accelerators> accelerators;  // of a run with a verdict whose devices told
   Doubts doubts;                             // figures of the accounts that cannot be true
 };

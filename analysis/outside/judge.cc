@@ -132,7 +132,9 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
     const bool home = wait_consumer <= stall && out_->units[at].kind == out_->units[0].kind;
     if (home || wait_consumer > stall) return {OutsideLimit::kInterpreter, home ? at : 0};
   }
-  if (wait_consumer > stall) {
+  const bool keeps_up =
+      TakeTurnsOnCores(at, totals) ? own.on_cpu > AloneOnCores(at, totals) : wait_consumer > stall;
+  if (keeps_up) {
     if (own.storage > kConsumerReads) return {OutsideLimit::kStorage, 0};
     if (own.network > kConsumerReads) return {OutsideLimit::kNetwork, 0};
     // Threads of one process may wait for each other for other reasons, unless Python's is known
@@ -156,9 +158,29 @@ bool OutsideJudge::IsAmbiguous(OutsideLimit limit, const Totals& totals) const {
   const UnitShares shares = Shares(unit, totals);
   // Both sides wait for each other where batches are taken in order and one takes long.
   if (limit == OutsideLimit::kProducers && !out_->units[unit].uneven) {
-    return shares.wait_consumer > kBothWait && Stall(totals) > kHighStall;
+    if (!WaitForEachOther(shares, totals)) return false;
+    return !TakeTurnsOnCores(unit, totals) ||
+           AloneOnCores(unit, totals) < kLongerTurn * Shares(0, totals).on_cpu;
   }
   return limit == OutsideLimit::kLock && !HandOnALock(shares, out_->units[unit].threads_count);
+}
+
+bool OutsideJudge::WaitForEachOther(const UnitShares& shares, const Totals& totals) const {
+  return shares.wait_consumer > kBothWait && Stall(totals) > kHighStall;
+}
+
+bool OutsideJudge::TakeTurnsOnCores(size_t u, const Totals& totals) const {
+  if (u == 0 || !out_->core_budget.cores) return false;
+  const UnitShares shares = Shares(u, totals);
+  return WaitForEachOther(shares, totals) &&
+         std::min(shares.runnable, Shares(0, totals).runnable) > kReadyInTurn;
+}
+
+double OutsideJudge::AloneOnCores(size_t u, const Totals& totals) const {
+  const OutsideUnit& unit = out_->units[u];
+  const double at_once =
+      std::clamp(unit.threads_count, 1.0, std::max(1.0, *out_->core_budget.cores));
+  return Shares(u, totals).on_cpu * unit.threads_count / at_once;
 }
 
 OutsideJudge::Sharing OutsideJudge::SharesInterpreter(const Totals& totals) const {

@@ -565,10 +565,18 @@ Outside Look(const RunView& run, const LostShare& lost, std::optional<double> tr
 
 Outside LookFromOutside(const RunView& run) {
   const std::optional<RanksSeen> ranks = FindRanks(run);
-  const LostShare lost = ShareLost(run);
-  if (!ranks) return Look(run, lost, std::nullopt);
-  Outside out = Look(OfOneRank(run, ranks->pids, ranks->seen.pid), lost, ranks->tree_cpu_s);
-  out.rank = ranks->seen;
+  return ranks ? LookAtRank(run, ranks->pids, ranks->seen)
+               : Look(run, ShareLost(run), std::nullopt);
+}
+
+Outside LookAtRank(const RunView& run, const std::vector<int64_t>& pids, const RankSeen& rank) {
+  Outside all;
+  double tree_cpu_s = 0;
+  for (const auto& slice : BuildSlices(run, &all).times) {
+    for (const ThreadTimes& time : slice) tree_cpu_s += time.on_cpu_s;
+  }
+  Outside out = Look(OfOneRank(run, pids, rank.pid), ShareLost(run), tree_cpu_s);
+  out.rank = rank;
   return out;
 }
 

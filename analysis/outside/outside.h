@@ -33,4 +33,7 @@ bool MayLoad(const Outside& outside);
 // Never throws; `run` may be any kind of run.
 Outside LookFromOutside(const RunView& run);
 
+// The same of one of several ranks, `rank.pid` of `pids`, and of the processes that it started.
+Outside LookAtRank(const RunView& run, const std::vector<int64_t>& pids, const RankSeen& rank);
+
 }  // namespace headrace::analysis

@@ -64,10 +64,6 @@ std::optional<RanksSeen> FindRanks(const RunView& run) {
   // Who spins until the others come, as NCCL's ranks do, shows no wait.
   if (seen.ranks < 2 || seen.others_wait_ratio < kSmallStall) return std::nullopt;
   seen.is_slowest = seen.others_wait_ratio - seen.wait_ratio > kSmallStall;
-  Outside all;
-  for (const auto& slice : BuildSlices(run, &all).times) {
-    for (const ThreadTimes& time : slice) ranks.tree_cpu_s += time.on_cpu_s;
-  }
   return ranks;
 }
 

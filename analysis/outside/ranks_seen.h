@@ -13,7 +13,6 @@ namespace headrace::analysis {
 struct RanksSeen {
   RankSeen seen;
   std::vector<int64_t> pids;
-  double tree_cpu_s = 0;  // of all processes of the run
 };
 
 // Known by threads that exchange gradients in several processes of one name, and by waits for them.

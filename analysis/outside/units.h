@@ -95,6 +95,7 @@ struct RankSeen {
   int64_t pid = 0;
   double wait_ratio = 0;         // of its time, for the others
   double others_wait_ratio = 0;  // the longest of theirs
+  std::string by_accounts;       // how accounts tell it from them, a sentence; empty: by those
   bool is_slowest = false;       // it waits clearly less than another
 };
 

@@ -20,6 +20,7 @@
 #include "dashboards/report/measured.h"
 #include "dashboards/report/outside_names.h"
 #include "dashboards/report/outside_words.h"
+#include "dashboards/report/own_work_words.h"
 #include "dashboards/report/page_words.h"
 #include "dashboards/report/wording.h"
 
@@ -300,11 +301,14 @@ void MakeCeiling(const RunView& run, const Statements& statements, FirstPage* pa
 }
 
 // One rank holds up the others. The model has all of them together and knows no cause for it.
-void AddSlowRank(const RunView& run, const analysis::SlowRank& slow, FirstPage* page) {
-  page->lines.push_back({"limit", analysis::Words(slow)});
-  page->lines.push_back({"why",
-                         "All took equally many batches, so the others wait for it within their "
-                         "steps. What it waits for is not known from all of them together."});
+void AddSlowRank(const RunView& run, const Statements& statements, FirstPage* page) {
+  page->lines.push_back({"limit", analysis::Words(*statements.slow_rank)});
+  const std::string functions =
+      statements.slow_rank_time ? SampledWords(*statements.slow_rank_time) : "";
+  page->lines.push_back(
+      {"why", "All took equally many batches, so the others wait for it within their steps. " +
+                  (functions.empty() ? "What it waits for is not known from all of them together."
+                                     : functions)});
   page->lines.push_back({"fix",
                          "Find what is different about it: its shard, its host, its cores. In the "
                          "next run, record that rank alone for its own limit:"});
@@ -325,7 +329,7 @@ void MakeFromModel(const RunView& run, const Statements& statements, FirstPage* 
   AddConditions(run, statements, page);
   if (!statements.slow_rank) page->picture = Picture(run, statements).Draw();
   if (statements.slow_rank) {
-    AddSlowRank(run, *statements.slow_rank, page);
+    AddSlowRank(run, statements, page);
     AddAccelerators(statements, page);
     return;
   }

@@ -322,7 +322,9 @@ std::string SlowestText(const OutsideUnit& unit) {
 
 std::string WhyLine(const Outside& seen) {
   std::string text;
-  if (seen.rank && seen.rank->is_slowest) {
+  if (seen.rank && !seen.rank->by_accounts.empty()) {
+    text = seen.rank->by_accounts;
+  } else if (seen.rank && seen.rank->is_slowest) {
     text = fmt::format(
         "Of {} ranks pid {} waits least for the others, {} of its time; one of them waits {}.",
         seen.rank->ranks, seen.rank->pid, Share(seen.rank->wait_ratio),

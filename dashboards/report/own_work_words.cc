@@ -74,6 +74,13 @@ std::string InTurn(const analysis::Outside& seen) {
   return text;
 }
 
+std::string SampledWords(const analysis::PythonTime& time) {
+  const auto share = [&](double seconds) { return FormatPercent(seconds / time.seconds); };
+  return fmt::format(
+      "By its sampled functions it loads {} of its time{}, waits {} and is in its step {}.",
+      share(time.loads_s), InBrackets(time.function), share(time.waits_s), share(time.step_s));
+}
+
 std::string AdviceForOwnWork(const analysis::Outside& seen) {
   constexpr std::pair<std::string_view, const char*> kAdvice[] = {
       {"sampler",

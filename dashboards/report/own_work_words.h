@@ -22,6 +22,10 @@ std::string StepFunction(const analysis::Outside& seen);
 // in shape (train.py:20), which may be either"; empty: not seen.
 std::string InTurn(const analysis::Outside& seen);
 
+// "By its sampled functions it loads 85 % of its time (load_batch, train.py:12), waits 2.0 % and is
+// in its step 5.0 %."
+std::string SampledWords(const analysis::PythonTime& time);
+
 // What to do about `seen.python`'s operator.
 std::string AdviceForOwnWork(const analysis::Outside& seen);
 

@@ -37,7 +37,6 @@ TEST(RanksSeen, TheOneThatWaitsLeastHoldsUpTheOthers) {
   EXPECT_EQ(ranks->seen.pid, 101);
   EXPECT_TRUE(ranks->seen.is_slowest);
   EXPECT_NEAR(ranks->seen.others_wait_ratio, 0.6, 0.03);
-  EXPECT_NEAR(ranks->tree_cpu_s, 10 * (0.4 + 0.95 + 0.02 + 2 * 0.02), 0.5);
 
   const auto alike = FindRanks(RanksThatWait(0.2, 0.21).view);
   ASSERT_TRUE(alike);
@@ -81,6 +80,30 @@ TEST(RanksSeen, ARankMayBeAnothersParent) {
 // NCCL's ranks spin until all have come: none is seen to wait, and none is known to be slow.
 TEST(RanksSeen, RanksWithoutWaitsAreNotToldApart) {
   EXPECT_FALSE(FindRanks(RanksThatWait(0.001, 0.001).view));
+}
+
+// NCCL's ranks show no waits, but accounts may tell which of them is slow.
+TEST(RanksSeen, AKnownRankIsLookedAtAlone) {
+  OutsideRun run(10, 3.6);
+  run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.99);
+  run.Process(101, 100, "python", "python train.py").OnCpu(101, "python (main)", 0.1);
+  for (const int64_t worker : {200, 201}) {
+    run.Process(worker, 101, "python");
+    run.OnCpu(worker, "pt_data_worker (main)", 0.97);
+    run.Waits(worker, "pt_data_worker (main)", "poll", 0.02, "101/python (main)");
+    run.Waits(101, "python (main)", "poll", 0.44,
+              std::to_string(worker) + "/pt_data_worker (main)");
+  }
+  RankSeen rank;
+  rank.ranks = 2;
+  rank.pid = 101;
+  rank.is_slowest = true;
+  const Outside seen = LookAtRank(run.view, {100, 101}, rank);
+  ASSERT_TRUE(seen.rank);
+  EXPECT_TRUE(seen.decided);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_EQ(seen.kinds[seen.units[seen.culprit].kind].pids, (std::vector<int64_t>{200, 201}));
+  EXPECT_NEAR(seen.cores_others.value_or(9), 3.6 - 0.99 - 0.1 - 2 * 0.97, 0.1);
 }
 
 TEST(RanksSeen, OneProcessThatExchangesIsNoJob) {
