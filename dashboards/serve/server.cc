@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -27,6 +28,12 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
 using tcp = asio::ip::tcp;
+// One executor, and not any: what finds out at run time which it is would be in every operation.
+using Executor = asio::io_context::executor_type;
+using Socket = asio::basic_stream_socket<tcp, Executor>;
+using Acceptor = asio::basic_socket_acceptor<tcp, Executor>;
+using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
+                                         asio::wait_traits<std::chrono::steady_clock>, Executor>;
 using std::chrono::seconds;
 
 constexpr size_t kMostHeaderBytes = 8 << 10, kMostBodyBytes = 64 << 10;
@@ -48,8 +55,8 @@ struct Server::State {
   int connections = 0, streams = 0, asked_questions = 0;
   bool stopping = false;
   asio::io_context network{1};
-  tcp::acceptor acceptor;
-  asio::steady_timer pause;
+  Acceptor acceptor;
+  Timer pause;
   asio::thread_pool readers, reports, questions;
 
   asio::thread_pool& PoolOf(Site::Pace pace) {
@@ -66,7 +73,7 @@ using ServerState = Server::State;
 // One connection: request, answer, and again; or one event stream to its end.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(tcp::socket socket, ServerState* state)
+  Session(Socket socket, ServerState* state)
       : stream_(std::move(socket)), state_(state), timer_(stream_.get_executor()) {
     state_->connections++;
   }
@@ -181,22 +188,24 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
   void Write(HttpResponse answer) {
-    auto response = std::make_shared<http::response<http::string_body>>();
-    response->version(version_);
-    response->result(static_cast<unsigned>(answer.status));
-    response->set(http::field::server, "headrace/" HEADRACE_VERSION);
-    for (const auto& [name, value] : SafetyHeaders()) response->set(name, value);
-    for (const auto& [name, value] : answer.headers) response->set(name, value);
-    const bool bodiless = answer.status == 304 || answer.status == 204;
-    if (!bodiless) response->set(http::field::content_type, answer.type);
-    response->keep_alive(keep_alive_);
-    if (request_.method == "HEAD") {
-      response->content_length(answer.body.size());
-    } else if (!bodiless) {
-      response->body() = std::move(answer.body);
-      response->prepare_payload();
+    const auto status = static_cast<unsigned>(answer.status);
+    auto response = std::make_shared<Answered>();
+    response->head = fmt::format(
+        "HTTP/1.{} {} {}\r\nServer: headrace/{}\r\n", version_ % 10, status,
+        std::string(http::obsolete_reason(http::int_to_status(status))), HEADRACE_VERSION);
+    const auto add = [&](std::string_view name, std::string_view value) {
+      response->head += fmt::format("{}: {}\r\n", name, value);
+    };
+    for (const auto& [name, value] : SafetyHeaders()) add(name, value);
+    for (const auto& [name, value] : answer.headers) add(name, value);
+    if (keep_alive_ != (version_ > 10)) add("Connection", keep_alive_ ? "keep-alive" : "close");
+    if (answer.status != 304 && answer.status != 204) {
+      add("Content-Type", answer.type);
+      add("Content-Length", std::to_string(answer.body.size()));
+      if (request_.method != "HEAD") response->body = std::move(answer.body);
     }
-    WriteOn(std::make_shared<Answered>(response));
+    response->head += "\r\n";
+    WriteOn(std::move(response));
   }
 
   static HttpResponse Busy(const std::string& what) {
@@ -205,25 +214,31 @@ class Session : public std::enable_shared_from_this<Session> {
     return busy;
   }
 
-  // A response on its way.
+  // A response on its way. Written by hand: Beast's serializer is much of the executable.
   struct Answered {
-    explicit Answered(std::shared_ptr<http::response<http::string_body>> of)
-        : response(std::move(of)), serializer(*response) {}
-    std::shared_ptr<http::response<http::string_body>> response;
-    http::response_serializer<http::string_body> serializer;
+    std::string head, body;
+    size_t sent = 0;  // of both
+
+    std::array<asio::const_buffer, 2> rest() const {
+      const size_t of_head = std::min(sent, head.size());
+      return {asio::buffer(head) + of_head, asio::buffer(body) + (sent - of_head)};
+    }
+    bool done() const { return sent == head.size() + body.size(); }
   };
 
   // Piece by piece, so that a slow reader has its time for each.
   void WriteOn(std::shared_ptr<Answered> answered) {
     stream_.expires_after(kWrite);
     auto self = shared_from_this();
-    http::async_write_some(stream_, answered->serializer,
-                           [self, answered](beast::error_code error, size_t) {
-                             if (error) return self->Close();
-                             if (!answered->serializer.is_done()) return self->WriteOn(answered);
-                             if (!self->keep_alive_ || self->state_->stopping) return self->Close();
-                             self->Begin();
-                           });
+    stream_.async_write_some(answered->rest(),
+                             [self, answered](beast::error_code error, size_t bytes) {
+                               if (error) return self->Close();
+                               answered->sent += bytes;
+                               if (!answered->done()) return self->WriteOn(answered);
+                               if (!self->keep_alive_ || self->state_->stopping)
+                                 return self->Close();
+                               self->Begin();
+                             });
   }
 
   // ---------------------------------------------------------------- events
@@ -299,9 +314,9 @@ class Session : public std::enable_shared_from_this<Session> {
     });
   }
 
-  beast::tcp_stream stream_;
+  beast::basic_stream<tcp, Executor> stream_;
   ServerState* state_;  // outlives every session
-  asio::steady_timer timer_;
+  Timer timer_;
   beast::flat_buffer buffer_{kMostHeaderBytes + kMostBodyBytes + 4096};
   std::optional<http::request_parser<http::string_body>> parser_;
   HttpRequest request_;
@@ -322,7 +337,7 @@ void EvictLongest(ServerState* state) {
 }
 
 void Accept(ServerState* state) {
-  state->acceptor.async_accept([state](beast::error_code error, tcp::socket socket) {
+  state->acceptor.async_accept([state](beast::error_code error, Socket socket) {
     if (state->stopping) return;
     if (error || state->connections >= Server::kMostConnections) EvictLongest(state);
     if (!error && state->connections < Server::kMostConnections) {

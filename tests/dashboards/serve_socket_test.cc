@@ -14,6 +14,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/gzip.h"
+#include "dashboards/pages/assets.h"
 #include "tests/dashboards/served_site.h"
 
 namespace headrace::dashboards {
@@ -96,6 +98,55 @@ TEST_F(ServedSocket, OneConnectionIsUsedAgain) {
     client.Send(Head("GET /api/store") + "\r\n");
     EXPECT_THAT(client.Receive("runs_count"), HasSubstr("200 OK")) << i;
   }
+}
+
+// What is between the head and the end of an answer, and what the head says of it.
+struct Read {
+  explicit Read(const std::string& text)
+      : head(text.substr(0, text.find("\r\n\r\n"))),
+        body(text.substr(std::min(text.size(), head.size() + 4))) {
+    constexpr std::string_view kLength = "\r\nContent-Length: ";
+    const size_t at = head.find(kLength);
+    if (at != std::string::npos) length = std::stoul(head.substr(at + kLength.size()));
+  }
+  std::string head, body;
+  size_t length = 0;
+};
+
+TEST_F(ServedSocket, TheScriptComesCompressedToThoseWhoTakeIt) {
+  const Read plain(Ask(Head("GET /app.js") + "Connection: close\r\n\r\n"));
+  EXPECT_THAT(plain.head, testing::Not(HasSubstr("Content-Encoding")));
+  EXPECT_EQ(plain.body, AppScript());
+  EXPECT_EQ(plain.length, plain.body.size());
+  const Read gzip(Ask(Head("GET /app.js") + "Accept-Encoding: gzip\r\nConnection: close\r\n\r\n"));
+  EXPECT_THAT(gzip.head, HasSubstr("Content-Encoding: gzip"));
+  EXPECT_EQ(gzip.length, gzip.body.size());
+  EXPECT_LT(gzip.length, plain.length / 2);
+  EXPECT_EQ(Gunzipped(gzip.body), AppScript());
+}
+
+TEST_F(ServedSocket, AnAnswerIsAsLongAsItsHeadSays) {
+  Client client(server_->port());
+  client.Send(Head("HEAD /app.js") + "\r\n");
+  const Read head(client.Receive("\r\n\r\n"));
+  EXPECT_EQ(head.length, AppScript().size());
+  EXPECT_EQ(head.body, "");
+  // One that is known already has no body: what follows is the next answer.
+  constexpr std::string_view kTag = "\r\nETag: ";
+  const size_t tag = head.head.find(kTag) + kTag.size();
+  client.Send(Head("GET /app.js") +
+              "If-None-Match: " + head.head.substr(tag, head.head.find('\r', tag) - tag) +
+              "\r\n\r\n" + Head("GET /healthz") + "\r\n");
+  const Read known(client.Receive("ok\n"));
+  EXPECT_THAT(known.head, testing::StartsWith("HTTP/1.1 304 Not Modified\r\n"));
+  EXPECT_THAT(known.body, testing::StartsWith("HTTP/1.1 200 OK\r\n"));
+  const std::string old =
+      fmt::format("GET /healthz HTTP/1.0\r\nHost: 127.0.0.1:{}\r\n", server_->port());
+  const Read closed(Ask(old + "\r\n"));
+  EXPECT_THAT(closed.head, testing::StartsWith("HTTP/1.0 200 OK\r\n"));
+  EXPECT_THAT(closed.head, testing::Not(HasSubstr("Connection:")));
+  client.Send(old + "Connection: keep-alive\r\n\r\n");
+  EXPECT_THAT(client.Receive("ok"), HasSubstr("\r\nConnection: keep-alive\r\n"));
 }
 
 TEST_F(ServedSocket, RefusesWhatIsTooLargeOrNoRequest) {
