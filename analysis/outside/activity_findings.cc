@@ -76,8 +76,11 @@ std::optional<Said> OfHome(const Outside& out, bool receives) {
   // A loop of events that nobody waits for may be any library's.
   const bool is_awaited = seen.Main(Activity::kWaitsForOthers) >= kMostlyAtIt;
   const double events = is_awaited ? seen.Others(Activity::kEvents) : 0;
-  const double network = seen.Others(Activity::kNetwork) + (receives ? events : 0);
-  const double sleeps = seen.Others(Activity::kSleeps), locks = seen.Others(Activity::kLocks);
+  // Whether timers end its waits the kernel knows.
+  const bool by_timers = events > 0 && SumOfHome(out).sleep >= kMostlyAtIt * events;
+  const double network = seen.Others(Activity::kNetwork) + (receives && !by_timers ? events : 0);
+  const double sleeps = seen.Others(Activity::kSleeps) + (by_timers ? events : 0);
+  const double locks = seen.Others(Activity::kLocks);
   const double works = seen.Others(Activity::kWorks);
   const double all = network + sleeps + locks + works;
   // Its main thread asks a server in a library whose threads wait for it.
@@ -110,6 +113,14 @@ std::optional<Said> OfFeeders(const PythonActivity& seen, bool receives, bool is
                         seen.Others(Activity::kWorks);
   if (network < kMostlyAtIt || network < kClearlyMost * (network + others)) return std::nullopt;
   return Said{OutsideLimit::kNetwork, seen.places[static_cast<size_t>(Activity::kNetwork)]};
+}
+
+// One that computes all the time while the others do not.
+std::optional<Said> OfGoroutines(const Goroutines& seen) {
+  const double most = std::max(seen.main_cores, seen.busiest_cores);
+  if (most < kWorksAllTheTime) return std::nullopt;
+  if (seen.main_cores == most) return Said{OutsideLimit::kConsumer, ""};
+  return Said{OutsideLimit::kProducers, seen.busiest};
 }
 
 // The unit of the consumer's process whose threads do most at it.
@@ -172,7 +183,9 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
   if (!LooksAlike(out->findings[0].limit)) return;
   const bool at_home = out->culprit == 0 || out->units[out->culprit].kind == out->units[0].kind;
   std::optional<Said> said;
-  if (at_home && out->native && out->native->IsLoading(out->steady_s)) {
+  if (at_home && out->goroutines) {
+    said = OfGoroutines(*out->goroutines);
+  } else if (at_home && out->native && out->native->IsLoading(out->steady_s)) {
     said = Said{OutsideLimit::kProducers, ""};
   } else if (at_home) {
     said = OfHome(*out, judge.Receives(0, whole));

@@ -19,10 +19,6 @@ OutsideJudge::OutsideJudge(const RunView& run, Outside* out) : run_(run), out_(o
   }
 }
 
-bool OutsideJudge::FindUnits(const Totals& totals) {
-  return FindUnits(totals, FindConsumer(*out_, totals));
-}
-
 bool OutsideJudge::FindUnits(const Totals& totals, std::optional<size_t> consumer) {
   if (!consumer) return false;
   consumer_ = *consumer;
@@ -73,6 +69,10 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
     if (own.network > most) return {OutsideLimit::kNetwork, 0};
     if (own.sleep > most) return {OutsideLimit::kSleep, 0};
     return {OutsideLimit::kAlone, 0};
+  }
+  // It does not wait for the others, but for a device itself.
+  if (Stall(totals) < kSmallStall && std::max(own.network, own.storage) > kConsumerReads) {
+    return {own.network > own.storage ? OutsideLimit::kNetwork : OutsideLimit::kStorage, 0};
   }
   // Of processes whose results are taken in turn the slowest decides.
   const auto waits_for_consumer = [&](size_t u, const UnitShares& shares) {

@@ -19,9 +19,8 @@ class OutsideJudge {
   // units are filled by FindUnits.
   OutsideJudge(const RunView& run, Outside* out);
 
-  // Finds the consumer, or takes that group for it, and the units by the sums of the whole run.
-  // False if there is no consumer; nothing else may be asked then.
-  bool FindUnits(const Totals& totals);
+  // Takes that group for the consumer (FindConsumer), and finds the units by the sums of the whole
+  // run. False if there is no consumer; nothing else may be asked then.
   bool FindUnits(const Totals& totals, std::optional<size_t> consumer);
 
   // The share of its life that the consumer waited for others, 0 to 1.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analysis/outside/activity_findings.h"
+#include "analysis/outside/find_consumer.h"
 #include "analysis/outside/findings.h"
 #include "analysis/outside/interpreter_waits.h"
 #include "analysis/outside/judge.h"
@@ -232,6 +233,14 @@ void SayUnseenAccelerator(Outside* out) {
   out->unknown.push_back("whether an accelerator computes while the consumer waits for it");
 }
 
+// The group that is the main thread of that process alone.
+std::optional<size_t> MainThreadOf(const Outside& out, int64_t pid) {
+  for (size_t g = 0; g < out.groups.size(); ++g) {
+    if (out.groups[g].main && out.kinds[out.groups[g].kind].pids == std::vector{pid}) return g;
+  }
+  return std::nullopt;
+}
+
 // How long `pid` waits in the slices with these numbers if other ranks are not looked at; nothing
 // where it is not the one whose main thread was seen.
 std::optional<double> WaitOfRank(const RunView& run, const std::vector<int64_t>& ranks, int64_t pid,
@@ -245,10 +254,7 @@ std::optional<double> WaitOfRank(const RunView& run, const std::vector<int64_t>&
   for (size_t s = 0; s < slices.index.size(); ++s) {
     if (numbers.contains(slices.index[s])) judged.push_back(s);
   }
-  std::optional<size_t> main;
-  for (size_t g = 0; g < one.groups.size(); ++g) {
-    if (one.groups[g].main && one.kinds[one.groups[g].kind].pids == std::vector{pid}) main = g;
-  }
+  const std::optional<size_t> main = MainThreadOf(one, pid);
   const Totals totals = Sum(one, slices, judged);
   if (!main || totals.times[*main].total() <= 0) return std::nullopt;  // nothing of it was seen
   OutsideJudge judge(part, &one);
@@ -350,6 +356,8 @@ std::string ComputePlace(const RunView& run, const Outside& out) {
   if (unit.kind != out.units[0].kind) {
     const auto place = PlaceOfFeeders(run, out.kinds[unit.kind].process_ids);
     if (place) return place->name;
+  } else if (out.home_activity && out.home_activity->Others(Activity::kWorks) >= kMostlyAtIt) {
+    return out.home_activity->places[static_cast<size_t>(Activity::kWorks)];
   }
   return PlaceOnCpu(run, out, unit).value_or("");
 }
@@ -448,10 +456,19 @@ bool MayLoad(const Outside& out) {
 
 namespace {
 
-// `lost`: of the whole recording. `tree_cpu_s`: CPU time of all processes, where `run` is a part of
-// them.
-Outside Look(const RunView& run, const LostShare& lost, std::optional<double> tree_cpu_s) {
+// One of several ranks, where `run` is a part of what was recorded.
+struct OneRank {
+  int64_t pid = 0;
+  double tree_cpu_s = 0;  // of all processes that were recorded
+};
+
+// `lost`: of the whole recording.
+Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneRank>& rank) {
   Outside out;
+  const auto consumer = [&](const Totals& totals) {
+    const auto main = rank ? MainThreadOf(out, rank->pid) : std::nullopt;
+    return main ? main : FindConsumer(out, totals);
+  };
   Slices slices = BuildSlices(run, &out);
   std::vector<size_t> all(slices.times.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
@@ -469,16 +486,16 @@ Outside Look(const RunView& run, const LostShare& lost, std::optional<double> tr
   }
   for (size_t e = 0; e < out.edges.size(); ++e) out.edges[e].wait_s = totals.waits[e];
   out.flavour = FlavourOf(out, run);
-  SayCores(run, tree_cpu_s, &out);
+  SayCores(run, rank ? std::optional(rank->tree_cpu_s) : std::nullopt, &out);
 
   const std::vector<size_t> stopped = StoppedKinds(out);
   bool consumer_stopped = false;
   if (!stopped.empty()) {
     Outside first = out;
     OutsideJudge look(run, &first);
-    consumer_stopped =
-        look.FindUnits(totals) && std::find(stopped.begin(), stopped.end(),
-                                            first.groups[look.consumer()].kind) != stopped.end();
+    consumer_stopped = look.FindUnits(totals, consumer(totals)) &&
+                       std::find(stopped.begin(), stopped.end(),
+                                 first.groups[look.consumer()].kind) != stopped.end();
   }
   const std::string lost_text =
       fmt::format("{:.0f} % of {} were lost (see LOST)", 100 * lost.share, lost.words);
@@ -495,14 +512,15 @@ Outside Look(const RunView& run, const LostShare& lost, std::optional<double> tr
   {
     Outside first = out;  // who the consumer is, to see when it began to take batches
     OutsideJudge look(run, &first);
-    if (look.FindUnits(Sum(out, slices, all))) {
+    const Totals sums = Sum(out, slices, all);
+    if (look.FindUnits(sums, consumer(sums))) {
       all = WithDevice(run, slices, Steady(out, slices, look.consumer(), all));
     }
   }
   out.steady_slices = all.size();
   const Totals whole = Sum(out, slices, all);
   OutsideJudge judge(run, &out);
-  if (!judge.FindUnits(whole)) {
+  if (!judge.FindUnits(whole, consumer(whole))) {
     out.withheld = "no process of the tree could be followed";
     return out;
   }
@@ -519,6 +537,12 @@ Outside Look(const RunView& run, const LostShare& lost, std::optional<double> tr
     if (out.python) CountReceiving(1 - own.on_cpu - own.runnable, &*out.python);
     const std::vector<int64_t>& ids = out.kinds[out.units[0].kind].process_ids;
     out.native = LookAtNative(run, ids);
+    out.goroutines = LookAtGoroutines(run, ids);
+    if (out.goroutines) {
+      out.unknown.push_back(
+          "how long a goroutine waits: Go moves them from thread to thread, and the waits are "
+          "those of threads");
+    }
     if (ids.size() == 1) out.python_threads = LookAtPythonThreads(run, ids[0]);
     const double alive_s = totals.times[judge.consumer()].total();
     if (const auto waits = WaitsForInterpreter(run, ids); waits && alive_s > 0) {
@@ -575,7 +599,7 @@ Outside LookAtRank(const RunView& run, const std::vector<int64_t>& pids, const R
   for (const auto& slice : BuildSlices(run, &all).times) {
     for (const ThreadTimes& time : slice) tree_cpu_s += time.on_cpu_s;
   }
-  Outside out = Look(OfOneRank(run, pids, rank.pid), ShareLost(run), tree_cpu_s);
+  Outside out = Look(OfOneRank(run, pids, rank.pid), ShareLost(run), OneRank{rank.pid, tree_cpu_s});
   out.rank = rank;
   return out;
 }

@@ -88,6 +88,13 @@ bool OnlyWaits(const PythonFrame& frame) {
                      [&](std::string_view file) { return IsIn(frame, file); });
 }
 
+// Objects for another process, or of one, are packed in C; what waits for the pipe is a function
+// below.
+bool Pickles(const PythonFrame& frame) {
+  return IsIn(frame, "multiprocessing/connection.py") &&
+         (frame.function.ends_with(".recv") || frame.function.ends_with(".send"));
+}
+
 bool Sleeps(const PythonFrame& frame) {
   return frame.sleeps || frame.function == "sleep" || frame.function.ends_with(".sleep") ||
          IsIn(frame, "tenacity/nap.py");
@@ -115,6 +122,7 @@ Activity ActivityOf(const std::vector<PythonFrame>& frames) {
   }
   if (Sleeps(last)) return Activity::kSleeps;
   if (last.locks) return Activity::kLocks;
+  if (Pickles(last)) return Activity::kWorks;
   if (!OnlyWaits(last)) {
     // A function in which a thread waits without calling another.
     const Known* known = FindKnown(last);

@@ -313,6 +313,13 @@ bool IsIdle(const std::vector<PythonFrame>& frames) {
   return of_pool || Waits(frames);
 }
 
+void LeaveParent(std::vector<PythonFrame>* frames) {
+  const auto runs = std::find_if(frames->rbegin(), frames->rend(), [](const PythonFrame& frame) {
+    return IsIn(frame, "multiprocessing/process.py") && frame.function.ends_with(".run");
+  });
+  if (runs != frames->rbegin()) frames->erase(frames->begin(), runs.base());
+}
+
 bool StartsProcess(const std::vector<PythonFrame>& frames) {
   constexpr std::string_view kFiles[] = {
       "multiprocessing/process.py", "multiprocessing/popen_fork.py",

@@ -66,6 +66,10 @@ bool ReceivesBytes(const std::vector<PythonFrame>& frames);
 // Whether the innermost of the frames waits for something to do.
 bool IsIdle(const std::vector<PythonFrame>& frames);
 
+// Of a process that Python's multiprocessing started: leaves what it runs, without what its parent
+// was at when it forked, or how it was spawned.
+void LeaveParent(std::vector<PythonFrame>* frames);
+
 // Whether they start another process, or wait for the end of one.
 bool StartsProcess(const std::vector<PythonFrame>& frames);
 

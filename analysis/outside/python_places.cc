@@ -150,16 +150,11 @@ std::optional<PythonPlace> PlaceOfFeeders(const RunView& run,
     if (std::find(process_ids.begin(), process_ids.end(), *stack.process_id) == process_ids.end()) {
       continue;
     }
-    const std::vector<PythonFrame> frames = FramesOf(stack.folded);
+    std::vector<PythonFrame> frames = FramesOf(stack.folded);
+    LeaveParent(&frames);
     if (frames.empty() || Waits(frames)) continue;
-    // What the parent was doing when it forked comes first.
-    const auto run_of_child =
-        std::find_if(frames.rbegin(), frames.rend(), [](const PythonFrame& frame) {
-          return frame.file.ends_with("multiprocessing/process.py");
-        });
     const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
-    lines.Add(InnermostOwn(frames, static_cast<size_t>(run_of_child.base() - frames.begin())),
-              seconds);
+    lines.Add(InnermostOwn(frames, 0), seconds);
     all_s += seconds;
   }
   return all_s < kPlaceLeastSeconds ? std::nullopt : lines.Busiest();

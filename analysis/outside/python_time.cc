@@ -347,6 +347,7 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
     }
     Sample sample{FramesOf(stack.folded), static_cast<double>(stack.time_ns) * 1e-9,
                   stack.samples_count};
+    LeaveParent(&sample.frames);
     if (sample.frames.empty()) continue;
     time.sampled_s += sample.seconds;
     if (IsAside(sample.frames) || (!workers_follow && StartsProcess(sample.frames))) continue;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/outside/goroutines.h"
 #include "analysis/outside/native_time.h"
 #include "analysis/outside/python_activity.h"
 #include "analysis/outside/python_places.h"
@@ -125,6 +126,7 @@ struct Outside : SeenThreads {
   std::optional<PythonTime> python;             // of the consumer's main thread
   std::optional<PythonThreads> python_threads;  // of its other ones
   std::optional<NativeTime> native;             // of the threads of the consumer's process
+  std::optional<Goroutines> goroutines;         // of that process
   // Whether the consumer waits for threads that compute its step for it: its waits are no waits for
   // data then.
   bool is_step_elsewhere = false;

@@ -136,6 +136,13 @@ const analysis::OperatorRow* WaitingStep(const RunView& run) {
   return nullptr;
 }
 
+// The trainer as what limits: "the trainer", or "the trainer, sleeping on a timer".
+std::string TrainerWithWait(const RunView& run) {
+  const analysis::OperatorRow* step = WaitingStep(run);
+  const std::optional<MainWait> wait = step != nullptr ? MainWaitOf(run, *step) : std::nullopt;
+  return wait ? fmt::format("the trainer, {}", wait->waiting) : "the trainer";
+}
+
 // " getitem is in with_backoff (flaky_store.py:28) 82 % of its time."
 std::string PlaceSentence(std::string_view what,
                           const std::optional<analysis::PythonPlace>& place) {
@@ -175,8 +182,9 @@ std::string OwnThreadText(const PipelineModel& model, const Finding& first) {
   const std::optional<double> step = StepShare(model);
   if (!first.limit.Is(analysis::kThreadLimit) || !step || *step <= 0.5 || *step >= 1) return "";
   if (*step > kMostlyStep * (1 - *step)) {
-    return fmt::format("the trainer (probability {}): its step takes {} of its thread's time",
-                       ProbabilityText(first.probability), FormatPercent(*step));
+    return fmt::format("{} (probability {}): its step takes {} of its thread's time",
+                       TrainerWithWait(model.run()), ProbabilityText(first.probability),
+                       FormatPercent(*step));
   }
   return fmt::format(
       "{} (probability {}): its step takes {} of the time, {}", LimitWord(first.limit),
@@ -197,8 +205,8 @@ std::string OneThreadText(const PipelineModel& model, const Bottleneck& bottlene
   const std::optional<double> step = StepShare(model);
   if (!both || !step) return "";
   return *step > kMostlyStep * (1 - *step)
-             ? fmt::format("the trainer: its step takes {} of its thread's time",
-                           FormatPercent(*step))
+             ? fmt::format("{}: its step takes {} of its thread's time",
+                           TrainerWithWait(model.run()), FormatPercent(*step))
              : fmt::format("the trainer's own thread: loading in it, and its step, which takes {}",
                            FormatPercent(*step));
 }

@@ -105,6 +105,11 @@ std::string BusyThreadWord(const Outside& seen) {
                      is_named ? threads.busy_thread : "in " + threads.busy_function);
 }
 
+// What a thread of a pool does with what its processes send.
+bool Unpickles(const Outside& seen) {
+  return seen.compute_place.starts_with("_ConnectionBase.recv (multiprocessing/");
+}
+
 std::string LimitWord(const Outside& seen, OutsideLimit limit) {
   switch (limit) {
     case OutsideLimit::kProducers:
@@ -113,6 +118,7 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
       if (seen.units[seen.culprit].uneven) {
         return "the slowest of " + UnitWord(seen, seen.culprit);
       }
+      if (Unpickles(seen)) return "unpickling in " + UnitWord(seen, seen.culprit);
       if (StartsWorkers(seen)) return "the start of " + UnitWord(seen, seen.culprit);
       return UnitWord(seen, seen.culprit);
     case OutsideLimit::kCores:

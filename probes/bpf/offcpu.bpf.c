@@ -234,14 +234,32 @@ static __always_inline bool current_unlocks(void) {
   return false;
 }
 
+/* Whether a timer ends the wait that ends here: its function is on the stack of the interrupt. */
+extern const void hrtimer_wakeup __ksym __weak;
+enum { kStackDepth = 12, kTimerFunctionBytes = 64, kLongestSleepNs = 1000000000 };
+static __always_inline bool timer_wakes(void* ctx) {
+  __u64 begin = (__u64)&hrtimer_wakeup;
+  if (!begin) return false;
+  __u64 frames[kStackDepth] = {};
+  long bytes = bpf_get_stack(ctx, frames, sizeof frames, 0);
+  for (int i = 0; i < kStackDepth; i++) {
+    if ((i + 1) * (long)sizeof(__u64) > bytes) break;
+    if (frames[i] - begin < kTimerFunctionBytes) return true;
+  }
+  return false;
+}
+
 /* sched_wakeup of a thread on another CPU may come there, in an interrupt of whoever runs; this one
  * comes in the waker's own context. */
-static __always_inline int waking(struct task_struct* task) {
+static __always_inline int waking(void* ctx, struct task_struct* task) {
   struct hr_thread_state* t = sleeping(task);
   if (!t) return 0;
   __u64 now = bpf_ktime_get_ns();
   /* A wait with a time-out that ran out was a sleep, whatever it waited for. */
   if (t->cause == HR_CAUSE_LOCK && !current_unlocks()) t->cause = HR_CAUSE_SLEEP;
+  /* Long ones that poll look from time to time for what may have come without waking them. */
+  if (t->cause == HR_CAUSE_POLL && now - t->off_since_ns < kLongestSleepNs && timer_wakes(ctx))
+    t->cause = HR_CAUSE_SLEEP;
   /* The current task is the waker only if it is doing something for itself: a lock, a pipe or a
    * socket it writes, a child it ends. Devices and timers wake from interrupts of anyone. */
   __u32 cause = t->cause;
@@ -270,7 +288,7 @@ SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct* task) { return woken(task); }
 
 SEC("tp_btf/sched_waking")
-int BPF_PROG(on_waking, struct task_struct* task) { return waking(task); }
+int BPF_PROG(on_waking, struct task_struct* task) { return waking(ctx, task); }
 
 struct bpf_iter__task {
   struct bpf_iter_meta* meta;

@@ -1,0 +1,23 @@
+// What the goroutines of a Go program compute, by sampled native stacks (docs/stacks.md). Go moves
+// them from thread to thread, so that threads' times show neither who computes nor who waits.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/run/run_view.h"
+
+namespace headrace::analysis {
+
+struct Goroutines {
+  double main_cores = 0;     // that the main goroutine used
+  double busiest_cores = 0;  // of the others that began in one function: those that used most
+  std::string busiest;       // that function: "main.decode"
+};
+
+// Of these processes; nothing where none of their samples is of a goroutine.
+std::optional<Goroutines> LookAtGoroutines(const RunView& run,
+                                           const std::vector<int64_t>& process_ids);
+
+}  // namespace headrace::analysis
