@@ -132,8 +132,8 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
     const bool home = wait_consumer <= stall && out_->units[at].kind == out_->units[0].kind;
     if (home || wait_consumer > stall) return {OutsideLimit::kInterpreter, home ? at : 0};
   }
-  const bool keeps_up =
-      TakeTurnsOnCores(at, totals) ? own.on_cpu > AloneOnCores(at, totals) : wait_consumer > stall;
+  const bool in_turn = TakeTurnsOnCores(at, totals);
+  const bool keeps_up = in_turn ? own.on_cpu > AloneOnCores(at, totals) : wait_consumer > stall;
   if (keeps_up) {
     if (own.storage > kConsumerReads) return {OutsideLimit::kStorage, 0};
     if (own.network > kConsumerReads) return {OutsideLimit::kNetwork, 0};
@@ -142,7 +142,8 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
     const bool apart =
         out_->units[at].kind != out_->units[0].kind ||
         (out_->is_interpreter_all && out_->interpreter_ratio.value_or(1) < kHardlyForInterpreter);
-    const bool mutual = stall > kHighStall && out_->knowledge >= OutsideKnowledge::kWakers && apart;
+    const bool mutual =
+        !in_turn && stall > kHighStall && out_->knowledge >= OutsideKnowledge::kWakers && apart;
     if (mutual) return {OutsideLimit::kPauses, at};
     return {OutsideLimit::kConsumer, 0};
   }
@@ -505,10 +506,8 @@ bool OutsideJudge::IsProducer(size_t u, const Totals& totals) const {
   const auto of_machine = [&](const ThreadGroup& group) {
     return group.kind == unit.kind && group.thread == "VM Thread";
   };
-  if (IsOfJava(out_->groups[unit.key_group].thread) &&
-      std::any_of(out_->groups.begin(), out_->groups.end(), of_machine)) {
-    return false;
-  }
+  const bool in_java = std::any_of(out_->groups.begin(), out_->groups.end(), of_machine);
+  if (in_java && IsOfJava(out_->groups[unit.key_group].thread)) return false;
   const bool of_driver = unit.kind == out_->units[0].kind && IsRayDriver();
   if (of_driver && unit.shares.on_cpu + unit.shares.runnable < kRelaysAtMost) return false;
   const double alive = totals.times[unit.key_group].total() / lifetime;
@@ -518,9 +517,11 @@ bool OutsideJudge::IsProducer(size_t u, const Totals& totals) const {
   const bool ends_waits = out_->knowledge >= OutsideKnowledge::kCounts &&
                           unit.kind != out_->units[0].kind &&
                           Waited(0, u, totals) > kSmallStall * lifetime;
-  // Workers of PyTorch are what they are, also with nothing to do.
-  const bool is_idle_worker = out_->knowledge >= OutsideKnowledge::kCounts &&
-                              out_->kinds[unit.kind].name.starts_with("pt_data_worker") &&
+  // Workers of PyTorch are what they are, also with nothing to do, and so is a thread that the
+  // author of a Java program made: not its first, which waits for the end.
+  const bool is_made = (in_java && !out_->groups[unit.key_group].main) ||
+                       out_->kinds[unit.kind].name.starts_with("pt_data_worker");
+  const bool is_idle_worker = out_->knowledge >= OutsideKnowledge::kCounts && is_made &&
                               alive > kIdleWorkerWaits && shares.wait_consumer > kIdleWorkerWaits;
   return ends_waits || is_idle_worker ||
          alive * (shares.on_cpu + shares.runnable + shares.storage + shares.network) >

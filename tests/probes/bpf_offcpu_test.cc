@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -410,6 +412,43 @@ TEST_F(OffCpu, NamesTheCauseOfEveryWait) {
   if (direct >= 0) close(direct);
   free(aligned);
   hr_account_close();
+}
+
+// A wait in poll for what comes is one; when its time limit ends it, it was a sleep, as those of an
+// event loop are.
+TEST_F(OffCpu, APollThatItsTimeLimitEndsIsASleep) {
+  std::ifstream symbols("/proc/kallsyms");
+  bool is_known = false;
+  for (std::string line; std::getline(symbols, line) && !is_known;) {
+    is_known = line.ends_with(" hrtimer_wakeup") && line.find_first_not_of('0') < 16;
+  }
+  if (!is_known) GTEST_SKIP() << "the kernel does not tell where hrtimer_wakeup is";
+  Start();
+  if (IsSkipped()) return;
+  int pipes[2];
+  ASSERT_EQ(pipe(pipes), 0);
+  std::thread waits([&] {
+    prctl(PR_SET_NAME, "waits");
+    pollfd wait = {pipes[0], POLLIN, 0};
+    for (int i = 0; i < 10; i++) {
+      EXPECT_EQ(poll(&wait, 1, 10), 0);  // nobody writes
+    }
+    EXPECT_EQ(poll(&wait, 1, 60'000), 1);
+  });
+  SleepUntilNs(MonotonicNs() + 300'000'000);
+  ASSERT_EQ(write(pipes[1], "x", 1), 1);
+  waits.join();
+  const CollectedWaits seen = Read();
+  double asleep = 0, polls = 0;
+  for (const auto& [key, value] : seen.values) {
+    if (key.first != "off_cpu_ns" || key.second.thread != "waits") continue;
+    (key.second.cause == "sleep" ? asleep : polls) += value;
+  }
+  // The poll that somebody ended may have been short, where the thread began late.
+  EXPECT_NEAR(asleep, 100e6, 15e6);
+  EXPECT_GT(polls, 1e6);
+  close(pipes[0]);
+  close(pipes[1]);
 }
 
 TEST_F(OffCpu, TimeOnTheCpuHoldsUnderOversubscription) {

@@ -341,6 +341,56 @@ TEST(Outside, TheFirstThreadOfAJvmIsNoConsumer) {
   EXPECT_NEAR(seen.stall_ratio, 0.89, 0.05);
 }
 
+// A thread that the author of a Java program made, and not one of the machine's, keeps up.
+TEST(Outside, AThreadOfJavaThatWaitsForTheTrainerFeedsIt) {
+  const auto with = [](const std::string& thread) {
+    OutsideRun run;
+    run.Process(1, 0, "java");
+    run.Blocked(1, "java (main)", "lock", 0.999);
+    run.view.course.push_back({0, "wakeups_count", 1, "java (main)", "1/java", "lock", 1});
+    run.OnCpu(1, "java", 0.97).Waits(1, "java", "lock", 0.02, "1/" + thread);
+    run.OnCpu(1, thread, 0.01).Waits(1, thread, "lock", 0.98, "1/java");
+    run.OnCpu(1, "VM Thread", 0.0001).Blocked(1, "VM Thread", "sleep", 0.99);
+    return LookFromOutside(run.view).findings[0].limit;
+  };
+  EXPECT_EQ(with("reader"), OutsideLimit::kConsumer);
+  EXPECT_EQ(with("GC Thread#"), OutsideLimit::kAlone);
+}
+
+// Environments compute in turn with the trainer, four on too few cores: who waits says little.
+TEST(Outside, OfTwoSidesThatTakeTurnsTheLongerLimits) {
+  const auto with = [](double trainer_cpu, double each_cpu) {
+    OutsideRun run(10, 1.6);
+    run.view.hosts[1].mean_value = run.view.run.cores_count = 2;
+    run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", trainer_cpu);
+    run.Runnable(100, "python (main)", 0.57 - trainer_cpu);
+    for (int64_t pid = 200; pid < 204; ++pid) {
+      run.Process(pid, 100, "env").OnCpu(pid, "env (main)", each_cpu);
+      run.Runnable(pid, "env (main)", 0.6 - each_cpu);
+      run.Waits(pid, "env (main)", "pipe", 0.4, "100/python (main)");
+      run.Waits(100, "python (main)", "pipe", 0.43 / 4, std::to_string(pid) + "/env (main)");
+    }
+    return LookFromOutside(run.view);
+  };
+  const Outside longer = with(0.26, 0.3);
+  EXPECT_TRUE(longer.decided);
+  EXPECT_EQ(longer.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_EQ(with(0.45, 0.12).findings[0].limit, OutsideLimit::kConsumer);
+  EXPECT_FALSE(with(0.4, 0.25).decided) << "they are about as long";
+}
+
+// It asks a server of its own program, whose threads look as if they did little.
+TEST(Outside, ATrainerThatItselfWaitsForTheNetworkIsLimitedByIt) {
+  OutsideRun run(10, 0.4);
+  run.Process(100, 1, "python", "python train.py");
+  run.OnCpu(100, "python (main)", 0.14).Blocked(100, "python (main)", "network", 0.86);
+  run.Process(101, 100, "server").OnCpu(101, "server (main)", 0.01);
+  run.Blocked(101, "server (main)", "sleep", 0.45).Blocked(101, "server (main)", "poll", 0.54);
+  run.Waits(100, "python (main)", "poll", 0.0005, "101/server (main)");
+  run.Waits(101, "server (main)", "poll", 0.001, "100/python (main)");
+  EXPECT_EQ(LookFromOutside(run.view).findings[0].limit, OutsideLimit::kNetwork);
+}
+
 // Three threads of Python that together use one of four cores.
 TEST(Outside, NamesTheLockOfTheInterpreter) {
   const auto threads = [](const char* name, double cores_busy, double timed) {

@@ -56,6 +56,10 @@ TEST(PythonActivity, TheInnermostFramesSayWhatAThreadIsAt) {
       {"read (train.py:9, no loop);SemLock.__enter__ (multiprocessing/synchronize.py:95)",
        Activity::kLocks},
       {"put (queue.py:9, no loop)", Activity::kWorks},
+      // It unpickles; while it waits for the pipe it is in a function below.
+      {std::string(kThread) + "_ExecutorManagerThread.run (concurrent/futures/process.py:350);"
+                              "_ConnectionBase.recv (multiprocessing/connection.py:251)",
+       Activity::kWorks},
       {std::string(kThread) + "Queue._feed (multiprocessing/queues.py:231);Condition.wait "
                               "(threading.py:327)",
        Activity::kIdle},
@@ -122,6 +126,31 @@ TEST(PythonActivity, WhoSleepsOrWaitsAtALockIsNamedByItsLine) {
   const Outside locks =
       LookFromOutside(WithPoolStacks(blind, "read (train.py:7, no loop, locks)", 9.5));
   EXPECT_EQ(locks.findings[0].limit, OutsideLimit::kLock);
+}
+
+// An event loop waits for sockets and timers alike; which of them ends its waits the kernel knows.
+TEST(PythonActivity, AnEventLoopThatTimersWakeIsPaced) {
+  const auto loop = [](const std::string& cause) {
+    OutsideRun run(10, 0.4);
+    run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.15);
+    run.Waits(100, "python (main)", "lock", 0.84, "100/python");
+    run.OnCpu(100, "python", 0.03).Blocked(100, "python", cause, 0.75);
+    run.Waits(100, "python", "lock", 0.2, "100/python (main)");
+    run.view.receiving_ns[100] = run.view.run.duration_ns;
+    Sample("MainThread",
+           "main (train.py:30, loop 28);Queue.get (queue.py:171);Condition.wait "
+           "(threading.py:327)",
+           9.5, &run.view);
+    Sample("captions",
+           std::string(kThread) +
+               "BaseEventLoop.run_forever (asyncio/base_events.py:607);"
+               "BaseEventLoop._run_once (asyncio/base_events.py:1884);"
+               "EpollSelector.select (selectors.py:468)",
+           9.5, &run.view);
+    return LookFromOutside(run.view).findings[0].limit;
+  };
+  EXPECT_EQ(loop("sleep"), OutsideLimit::kSleep);
+  EXPECT_EQ(loop("poll"), OutsideLimit::kNetwork);
 }
 
 // A thread that TensorFlow started has the program's name. It runs Python all the time, while the

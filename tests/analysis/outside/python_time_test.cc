@@ -63,6 +63,26 @@ TEST(PythonTime, StacksOfRanksAreSharesOfAllTheirTime) {
   EXPECT_NEAR(*seen.OwnWork(), 0.16, 0.03);
 }
 
+// mp.spawn starts ranks by a new interpreter, or by a fork of the parent: what the child runs
+// counts.
+TEST(PythonTime, StacksOfASpawnedRankAreThoseOfItsOwnFunctions) {
+  for (const std::string& start :
+       {std::string("<module> (<string>:1);spawn_main (multiprocessing/spawn.py:122);"),
+        std::string("main (train.py:60);Popen.__init__ (multiprocessing/popen_fork.py:19);")}) {
+    SCOPED_TRACE(start);
+    RunView view = OutsideRun(10).view;
+    Sample("MainThread",
+           start +
+               "BaseProcess._bootstrap (multiprocessing/process.py:314);BaseProcess.run "
+               "(multiprocessing/process.py:108);run (train.py:33, loop 29);Tensor.backward "
+               "(torch/_tensor.py:623)",
+           9, &view);
+    const auto time = LookAtPython(view, {100}, false);
+    ASSERT_TRUE(time);
+    EXPECT_NEAR(time->step_s, 9, 1e-6);
+  }
+}
+
 // What is not of a loop, or may be a wait for a device, is neither loading nor the step.
 TEST(PythonTime, StacksBesideTheLoopSayNothing) {
   RunView view = WithStacks(Loader(2, 0.93, 0.05, 0.1, 0, 0.88), 8.5, 0.5, 0.5);

@@ -1,0 +1,71 @@
+// Goroutines of a Go program, by its sampled stacks.
+#include "analysis/outside/goroutines.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "analysis/outside/outside.h"
+#include "tests/analysis/outside_run.h"
+
+namespace headrace::analysis {
+namespace {
+
+// Threads of a Go program that mostly wait, as goroutines go from one to the other.
+struct Go {
+  Go() {
+    seen.Process(100, 1, "events", "./events");
+    seen.OnCpu(100, "events (main)", 0.5).OnCpu(100, "events", 0.5);
+    seen.Blocked(100, "events", "sleep", 0.99);
+    seen.Waits(100, "events (main)", "lock", 0.5, "100/events");
+    seen.Waits(100, "events", "lock", 0.5, "100/events (main)");
+  }
+  Go& Samples(const std::string& frames, double seconds) {
+    StackRow row;
+    row.kind = "cpu";
+    row.process_id = 100;
+    row.thread = "events";
+    row.folded = "events;runtime.goexit.abi0;" + frames;
+    row.samples_count = static_cast<int64_t>(50 * seconds);
+    row.time_ns = static_cast<int64_t>(1e9 * seconds);
+    seen.view.stacks.push_back(row);
+    return *this;
+  }
+  OutsideRun seen;
+};
+
+TEST(Goroutines, AreAddedUpByTheFunctionTheyBeganWith) {
+  Go program;
+  program.Samples("main.main.gowrap1;main.decode;encoding/json.Unmarshal", 6)
+      .Samples("main.main.gowrap1;main.decode;compress/flate.(*decompressor).Read", 3.5)
+      .Samples("runtime.main;main.main;main.step", 0.5)
+      .Samples("runtime.gcBgMarkWorker;runtime.systemstack.abi0", 20);
+  const auto seen = LookAtGoroutines(program.seen.view, {100});
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->busiest, "main.decode");
+  EXPECT_NEAR(seen->busiest_cores, 0.95, 1e-9);
+  EXPECT_NEAR(seen->main_cores, 0.05, 1e-9);
+  EXPECT_FALSE(LookAtGoroutines(program.seen.view, {7}));
+  EXPECT_FALSE(LookAtGoroutines(Go().seen.view, {100}));
+}
+
+TEST(Goroutines, OneThatComputesAllTheTimeIsTheLimit) {
+  Go decodes;
+  decodes.Samples("main.main.gowrap1;main.decode;encoding/json.Unmarshal", 9.5);
+  const Outside seen = LookFromOutside(decodes.seen.view);
+  EXPECT_TRUE(seen.decided);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_LE(seen.findings[0].probability, 0.75);
+  EXPECT_EQ(seen.activity_place, "main.decode");
+
+  Go trains;
+  trains.Samples("runtime.main;main.main;main.step", 9.5);
+  EXPECT_EQ(LookFromOutside(trains.seen.view).findings[0].limit, OutsideLimit::kConsumer);
+
+  Go waits;
+  waits.Samples("main.main.gowrap1;main.fetch;net/http.Get", 0.5);
+  EXPECT_NE(LookFromOutside(waits.seen.view).activity_place, "main.fetch");
+}
+
+}  // namespace
+}  // namespace headrace::analysis
