@@ -149,6 +149,10 @@ void TurnOutside(const RunView& run, Statements* statements) {
   Outside seen = slow ? LookAtSlowRank(run, *slow) : LookFromOutside(run);
   // An undecided verdict is no better than another.
   if (!seen.withheld.empty() || (has_model && !seen.decided)) return;
+  if (slow) {  // the same waits, or as much loading in its own thread
+    const double waits = std::max(seen.stall_ratio, seen.InLoader().value_or(0));
+    if (std::abs(waits - slow->rank.wait_ratio()) > kHighStall) return;
+  }
   // What two views disagree on is not sure.
   if (explains) {
     // Else it is not the same thread that both call the trainer.

@@ -34,6 +34,7 @@ UnitShares SumOfHome(const Outside& out) {
     sum.sleep += unit.threads_count * unit.shares.sleep;
     sum.network += unit.threads_count * unit.shares.network;
     sum.storage += unit.threads_count * unit.shares.storage;
+    sum.timed_out += unit.threads_count * unit.shares.timed_out;
   }
   return sum;
 }
@@ -76,8 +77,8 @@ std::optional<Said> OfHome(const Outside& out, bool receives) {
   // A loop of events that nobody waits for may be any library's.
   const bool is_awaited = seen.Main(Activity::kWaitsForOthers) >= kMostlyAtIt;
   const double events = is_awaited ? seen.Others(Activity::kEvents) : 0;
-  // Whether timers end its waits the kernel knows.
-  const bool by_timers = events > 0 && SumOfHome(out).sleep >= kMostlyAtIt * events;
+  // Whether time limits end its waits the kernel knows.
+  const bool by_timers = events > 0 && SumOfHome(out).timed_out >= kMostlyAtIt * events;
   const double network = seen.Others(Activity::kNetwork) + (receives && !by_timers ? events : 0);
   const double sleeps = seen.Others(Activity::kSleeps) + (by_timers ? events : 0);
   const double locks = seen.Others(Activity::kLocks);
@@ -115,11 +116,16 @@ std::optional<Said> OfFeeders(const PythonActivity& seen, bool receives, bool is
   return Said{OutsideLimit::kNetwork, seen.places[static_cast<size_t>(Activity::kNetwork)]};
 }
 
-// One that computes all the time while the others do not.
+// One that computes all the time while the main goroutine does little, or the main one while those
+// that feed it do. Several that began in one function may wait in turn.
 std::optional<Said> OfGoroutines(const Goroutines& seen) {
-  const double most = std::max(seen.main_cores, seen.busiest_cores);
-  if (most < kWorksAllTheTime) return std::nullopt;
-  if (seen.main_cores == most) return Said{OutsideLimit::kConsumer, ""};
+  const auto is_one = [](double cores, double others) {
+    return cores >= kWorksAllTheTime && cores <= 2 - kWorksAllTheTime && others < cores / 2;
+  };
+  if (is_one(seen.main_cores, seen.busiest_cores)) return Said{OutsideLimit::kConsumer, ""};
+  if (!is_one(seen.busiest_cores, seen.main_cores)) return std::nullopt;
+  // The main goroutine may do nothing but wait for one that trains.
+  if (WhatNameSays(seen.busiest) == NameSays::kSteps) return std::nullopt;
   return Said{OutsideLimit::kProducers, seen.busiest};
 }
 
@@ -180,8 +186,12 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
   if (out->stall_ratio < kSmallStall || out->knowledge < OutsideKnowledge::kCounts) return;
   if (out->accelerators && out->accelerators->Contradict()) return;
   if (TurnToServer(judge, out)) return;
-  if (!LooksAlike(out->findings[0].limit)) return;
   const bool at_home = out->culprit == 0 || out->units[out->culprit].kind == out->units[0].kind;
+  const OutsideLimit limit = out->findings[0].limit;
+  // Polls of a process that sockets feed count as the network's, also those of timers.
+  const bool may_be_timers =
+      limit == OutsideLimit::kNetwork && at_home && SumOfHome(*out).timed_out >= kMostlyAtIt;
+  if (!LooksAlike(limit) && !may_be_timers) return;
   std::optional<Said> said;
   if (at_home && out->goroutines) {
     said = OfGoroutines(*out->goroutines);

@@ -31,9 +31,8 @@ OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random)
   const std::optional<OwnTime> own = out.OwnTimes();
   if (!own) return limit;
   // The threads' times say that it computes, its functions that it waits: neither is to be
-  // believed. But the functions are of the whole run: it may have waited before the steady part,
-  // and where it hardly left the CPU in that part, it has.
-  if (own->waits > 0.5 && out.units[0].shares.on_cpu < kSurelyComputes) {
+  // believed. But the functions are of the whole run: it may have waited before the steady part.
+  if (own->waits > 0.5) {
     const double before_s = std::max(0.0, out.python->seconds - out.steady_s);
     return out.python->waits_s < before_s ? limit : OutsideLimit::kNone;
   }

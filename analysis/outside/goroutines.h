@@ -12,8 +12,8 @@ namespace headrace::analysis {
 
 struct Goroutines {
   double main_cores = 0;     // that the main goroutine used
-  double busiest_cores = 0;  // of the others that began in one function: those that used most
-  std::string busiest;       // that function: "main.decode"
+  double busiest_cores = 0;  // that all those used which began in `busiest`
+  std::string busiest;       // of the others' first functions the one that used most: "main.decode"
 };
 
 // Of these processes; nothing where none of their samples is of a goroutine.

@@ -70,8 +70,12 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
     if (own.sleep > most) return {OutsideLimit::kSleep, 0};
     return {OutsideLimit::kAlone, 0};
   }
-  // It does not wait for the others, but for a device itself.
-  if (Stall(totals) < kSmallStall && std::max(own.network, own.storage) > kConsumerReads) {
+  // It waits for the network or storage itself, and nobody has anything ready for it.
+  const bool has_ready = std::any_of(producers.begin(), producers.end(), [&](size_t u) {
+    return Shares(u, totals).wait_consumer > kBothWait;
+  });
+  if (!has_ready && Stall(totals) < kSmallStall &&
+      std::max(own.network, own.storage) > kConsumerReads) {
     return {own.network > own.storage ? OutsideLimit::kNetwork : OutsideLimit::kStorage, 0};
   }
   // Of processes whose results are taken in turn the slowest decides.
@@ -132,8 +136,8 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
     const bool home = wait_consumer <= stall && out_->units[at].kind == out_->units[0].kind;
     if (home || wait_consumer > stall) return {OutsideLimit::kInterpreter, home ? at : 0};
   }
-  const bool in_turn = TakeTurnsOnCores(at, totals);
-  const bool keeps_up = in_turn ? own.on_cpu > AloneOnCores(at, totals) : wait_consumer > stall;
+  const std::optional<bool> longer = IsConsumersTurnLonger(at, totals);
+  const bool keeps_up = longer.value_or(wait_consumer > stall);
   if (keeps_up) {
     if (own.storage > kConsumerReads) return {OutsideLimit::kStorage, 0};
     if (own.network > kConsumerReads) return {OutsideLimit::kNetwork, 0};
@@ -143,7 +147,7 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
         out_->units[at].kind != out_->units[0].kind ||
         (out_->is_interpreter_all && out_->interpreter_ratio.value_or(1) < kHardlyForInterpreter);
     const bool mutual =
-        !in_turn && stall > kHighStall && out_->knowledge >= OutsideKnowledge::kWakers && apart;
+        !longer && stall > kHighStall && out_->knowledge >= OutsideKnowledge::kWakers && apart;
     if (mutual) return {OutsideLimit::kPauses, at};
     return {OutsideLimit::kConsumer, 0};
   }
@@ -159,9 +163,7 @@ bool OutsideJudge::IsAmbiguous(OutsideLimit limit, const Totals& totals) const {
   const UnitShares shares = Shares(unit, totals);
   // Both sides wait for each other where batches are taken in order and one takes long.
   if (limit == OutsideLimit::kProducers && !out_->units[unit].uneven) {
-    if (!WaitForEachOther(shares, totals)) return false;
-    return !TakeTurnsOnCores(unit, totals) ||
-           AloneOnCores(unit, totals) < kLongerTurn * Shares(0, totals).on_cpu;
+    return WaitForEachOther(shares, totals) && !IsConsumersTurnLonger(unit, totals);
   }
   return limit == OutsideLimit::kLock && !HandOnALock(shares, out_->units[unit].threads_count);
 }
@@ -170,18 +172,20 @@ bool OutsideJudge::WaitForEachOther(const UnitShares& shares, const Totals& tota
   return shares.wait_consumer > kBothWait && Stall(totals) > kHighStall;
 }
 
-bool OutsideJudge::TakeTurnsOnCores(size_t u, const Totals& totals) const {
-  if (u == 0 || !out_->core_budget.cores) return false;
-  const UnitShares shares = Shares(u, totals);
-  return WaitForEachOther(shares, totals) &&
-         std::min(shares.runnable, Shares(0, totals).runnable) > kReadyInTurn;
-}
-
-double OutsideJudge::AloneOnCores(size_t u, const Totals& totals) const {
+std::optional<bool> OutsideJudge::IsConsumersTurnLonger(size_t u, const Totals& totals) const {
+  if (u == 0 || !out_->core_budget.cores) return std::nullopt;
   const OutsideUnit& unit = out_->units[u];
+  const UnitShares own = Shares(0, totals), shares = Shares(u, totals);
+  if (!WaitForEachOther(shares, totals) || std::min(shares.runnable, own.runnable) < kReadyInTurn) {
+    return std::nullopt;
+  }
   const double at_once =
       std::clamp(unit.threads_count, 1.0, std::max(1.0, *out_->core_budget.cores));
-  return Shares(u, totals).on_cpu * unit.threads_count / at_once;
+  const double consumers = 1 - Stall(totals) - own.runnable;
+  const double units = shares.on_cpu * std::max(1.0, unit.threads_count) / at_once +
+                       shares.storage + shares.network + shares.sleep;
+  if (std::max(consumers, units) < kLongerTurn * std::min(consumers, units)) return std::nullopt;
+  return consumers > units;
 }
 
 OutsideJudge::Sharing OutsideJudge::SharesInterpreter(const Totals& totals) const {
@@ -442,8 +446,14 @@ UnitShares OutsideJudge::Shares(size_t u, const Totals& totals) const {
       shares.wait_input += share;
     }
   }
-  // A wait for a socket with a time limit, as Python's, is one in poll().
-  if (Receives(unit, lifetime)) {
+  // A wait for a socket with a time limit, as Python's, is one in poll(). Where no socket brings
+  // anything, a limit that ran out was a sleep.
+  const double timed_out_s = std::min(time.timed_out_s, left[Index(WaitCause::kPoll)]);
+  shares.timed_out = timed_out_s / lifetime;
+  if (!Receives(unit, lifetime)) {
+    left[Index(WaitCause::kPoll)] -= timed_out_s;
+    shares.sleep += shares.timed_out;
+  } else {
     left[Index(WaitCause::kNetwork)] += left[Index(WaitCause::kPoll)];
     left[Index(WaitCause::kPoll)] = 0;
   }
@@ -519,8 +529,9 @@ bool OutsideJudge::IsProducer(size_t u, const Totals& totals) const {
                           Waited(0, u, totals) > kSmallStall * lifetime;
   // Workers of PyTorch are what they are, also with nothing to do, and so is a thread that the
   // author of a Java program made: not its first, which waits for the end.
-  const bool is_made = (in_java && !out_->groups[unit.key_group].main) ||
-                       out_->kinds[unit.kind].name.starts_with("pt_data_worker");
+  const bool is_made =
+      (in_java && Waited(0, u, totals) > 0 && !out_->groups[unit.key_group].main) ||
+      out_->kinds[unit.kind].name.starts_with("pt_data_worker");
   const bool is_idle_worker = out_->knowledge >= OutsideKnowledge::kCounts && is_made &&
                               alive > kIdleWorkerWaits && shares.wait_consumer > kIdleWorkerWaits;
   return ends_waits || is_idle_worker ||

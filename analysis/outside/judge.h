@@ -52,11 +52,12 @@ class OutsideJudge {
   Sharing SharesInterpreter(const Totals& totals) const;
   // Whether the consumer waits for the unit's threads, and these for it.
   bool WaitForEachOther(const UnitShares& shares, const Totals& totals) const;
-  // Whether they do so, as neither prepares anything while the other works, and the cores are too
-  // few meanwhile: environments that a trainer asks for each step. Who waits then says little.
-  bool TakeTurnsOnCores(size_t u, const Totals& totals) const;
-  // The share of the time that the unit's work would take with the cores to itself.
-  double AloneOnCores(size_t u, const Totals& totals) const;
+  // Where they do so as neither prepares anything while the other works, and the cores are too few
+  // meanwhile, as those of environments that a trainer asks for each step: whether what the
+  // consumer does without the waits takes clearly longer than what the unit does with the cores to
+  // itself, or clearly shorter. Who waits longer says little then. Nothing: they do not take turns,
+  // or it is not clear.
+  std::optional<bool> IsConsumersTurnLonger(size_t u, const Totals& totals) const;
   static bool HandOnALock(const UnitShares& shares, double threads);
   OutsideLimit LimitOf(const UnitShares& shares, double threads) const;
   void AddUnit(const std::vector<size_t>& groups, const Totals& totals);

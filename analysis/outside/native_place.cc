@@ -31,29 +31,48 @@ bool HasFrame(const Sampled& stack, std::string_view name) {
                      [&](std::string_view frame) { return frame.starts_with(name); });
 }
 
-// "Parser::Next" of "Parser::Next<int>(char const*)", "crate::parse" of
-// "crate::parse::h84cbfa0a6f9fad9b".
-std::string_view WithoutArguments(std::string_view name) {
+// Whether a program's first thread has it. Those of other threads begin in functions that may have
+// no name.
+bool IsOfFirstThread(const Sampled& stack) {
+  return std::any_of(stack.frames.begin(), stack.frames.end(), [](std::string_view frame) {
+    return frame == "main" || frame == "_start" || frame.starts_with("__libc_start");
+  });
+}
+
+// "Parser::Next" of "Item Parser::Next<int>(char const*)", "crate::parse" of
+// "crate::parse::h84cbfa0a6f9fad9b", "Decode" of "(anonymous namespace)::Decode".
+std::string ShortName(std::string_view frame) {
   constexpr std::string_view kHash = "::h";
   constexpr size_t kHashDigits = 16;
-  const size_t hash = name.rfind(kHash);
-  if (hash != std::string_view::npos && name.size() == hash + kHash.size() + kHashDigits) {
-    name = name.substr(0, hash);
+  const size_t hash = frame.rfind(kHash);
+  if (hash != std::string_view::npos && frame.size() == hash + kHash.size() + kHashDigits) {
+    frame = frame.substr(0, hash);
   }
-  return name.substr(0, name.find_first_of("<({"));
+  std::string name(frame);
+  constexpr std::string_view kUnnamed = "(anonymous namespace)::";
+  while (name.find(kUnnamed) != std::string::npos) {
+    name.erase(name.find(kUnnamed), kUnnamed.size());
+  }
+  name.resize(std::min(name.size(), name.find_first_of("<({")));
+  return name.substr(name.rfind(' ') + 1);
 }
 
 // Functions of the program or of a library that it calls by name: not those of the kernel, of a
 // language's run-time, or without a name.
 bool IsNamed(std::string_view frame) {
+  constexpr std::string_view kNames[] = {
+      "main",     "clone",    "clone3",        "start_thread", "thread_native_entry",
+      "operator", "JavaMain", "ThreadJavaMain"};
   constexpr std::string_view kRunTimes[] = {
-      "[",          "_",        "std::",   "core::", "alloc::",  "main",
-      "start_thre", "runtime.", "clone",   "void ",  "operator", "thread_native",
-      "Java",       "Thread",   "boost::", "absl::", "CompileB", "jni_"};
+      "_",      "std::",        "core::",     "alloc::", "runtime.", "boost::",
+      "absl::", "JavaThread::", "JavaCalls:", "jni_",    "Thread::"};
   constexpr std::string_view kKernel = "_[k]";
-  if (frame.ends_with(kKernel) || WithoutArguments(frame).empty()) return false;
-  return std::none_of(std::begin(kRunTimes), std::end(kRunTimes),
-                      [&](std::string_view part) { return frame.starts_with(part); });
+  if (frame.starts_with('[') || frame.ends_with(kKernel)) return false;
+  const std::string name = ShortName(frame);
+  if (name.empty() || name.ends_with(':')) return false;
+  return std::find(std::begin(kNames), std::end(kNames), name) == std::end(kNames) &&
+         std::none_of(std::begin(kRunTimes), std::end(kRunTimes),
+                      [&](std::string_view part) { return name.starts_with(part); });
 }
 
 bool IsOf(const StackRow& stack, const Outside& outside, const OutsideUnit& unit) {
@@ -76,10 +95,10 @@ std::optional<std::string> PlaceOnCpu(const RunView& run, const Outside& outside
     if (!IsOf(row, outside, unit)) continue;
     Sampled stack = {Split(row.folded), row.samples_count};
     if (HasFrame(stack, "_PyEval_EvalFrame")) return std::nullopt;
-    // Threads that keep the program's name differ from its first one by where they begin; those of
-    // Go run whatever is due.
+    // Threads of Go run whatever is due.
     if (HasFrame(stack, "runtime.goexit")) return std::nullopt;
-    if (HasFrame(stack, "start_thread") == is_main) continue;
+    // Those that keep the program's name differ from its first one by where they begin.
+    if (HasFrame(stack, "[truncated]") || IsOfFirstThread(stack) != is_main) continue;
     all += stack.count;
     stacks.push_back(std::move(stack));
   }
@@ -102,7 +121,7 @@ std::optional<std::string> PlaceOnCpu(const RunView& run, const Outside& outside
     });
   }
   if (place.empty()) return std::nullopt;
-  return std::string(WithoutArguments(place));
+  return ShortName(place);
 }
 
 }  // namespace headrace::analysis

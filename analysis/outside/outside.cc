@@ -346,7 +346,8 @@ std::string ComputePlace(const RunView& run, const Outside& out) {
   const OutsideLimit limit = out.findings[0].limit;
   const OutsideUnit& unit = out.units[out.culprit];
   if (limit == OutsideLimit::kConsumer) {
-    const bool is_seen = out.OwnTimes() || out.is_step_elsewhere;
+    const UnitShares& own = out.units[0].shares;
+    const bool is_seen = out.OwnTimes() || out.is_step_elsewhere || own.on_cpu < kUnpicklerComputes;
     return is_seen ? "" : PlaceOnCpu(run, out, out.units[0]).value_or("");
   }
   if (out.culprit == 0 || (limit != OutsideLimit::kProducers && limit != OutsideLimit::kCores)) {

@@ -91,8 +91,9 @@ bool OnlyWaits(const PythonFrame& frame) {
 // Objects for another process, or of one, are packed in C; what waits for the pipe is a function
 // below.
 bool Pickles(const PythonFrame& frame) {
-  return IsIn(frame, "multiprocessing/connection.py") &&
-         (frame.function.ends_with(".recv") || frame.function.ends_with(".send"));
+  if (!IsIn(frame, "multiprocessing/connection.py")) return false;
+  const std::string_view name = frame.function.substr(frame.function.rfind('.') + 1);
+  return name == "recv" || name == "send";
 }
 
 bool Sleeps(const PythonFrame& frame) {

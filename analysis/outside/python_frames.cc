@@ -292,7 +292,7 @@ bool Waits(const std::vector<PythonFrame>& frames) {
   if (IsInAny(last, kFiles)) return true;
   if (IsIn(last, "multiprocessing/connection.py")) {
     // What it received it unpickles in C; until it has received, it is in a function below.
-    if (last.function.ends_with(".recv")) return false;
+    if (last.function == "recv" || last.function.ends_with(".recv")) return false;
     // What a batch's own parts are asked for is of unpacking it.
     return std::none_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
       return Contains(frame.function, "rebuild_");
@@ -314,10 +314,13 @@ bool IsIdle(const std::vector<PythonFrame>& frames) {
 }
 
 void LeaveParent(std::vector<PythonFrame>* frames) {
-  const auto runs = std::find_if(frames->rbegin(), frames->rend(), [](const PythonFrame& frame) {
-    return IsIn(frame, "multiprocessing/process.py") && frame.function.ends_with(".run");
+  // A class of the program's may have a run() of its own.
+  const auto last = std::find_if(frames->rbegin(), frames->rend(), [](const PythonFrame& frame) {
+    return IsIn(frame, "multiprocessing/process.py") &&
+           (frame.function.ends_with("run") || frame.function.ends_with("_bootstrap"));
   });
-  if (runs != frames->rbegin()) frames->erase(frames->begin(), runs.base());
+  if (last == frames->rend() || last == frames->rbegin()) return;
+  frames->erase(frames->begin(), last.base());
 }
 
 bool StartsProcess(const std::vector<PythonFrame>& frames) {

@@ -152,7 +152,7 @@ std::optional<PythonPlace> PlaceOfFeeders(const RunView& run,
     }
     std::vector<PythonFrame> frames = FramesOf(stack.folded);
     LeaveParent(&frames);
-    if (frames.empty() || Waits(frames)) continue;
+    if (frames.empty() || Waits(frames) || IsIdle(frames) || IsImport(frames)) continue;
     const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
     lines.Add(InnermostOwn(frames, 0), seconds);
     all_s += seconds;

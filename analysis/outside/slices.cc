@@ -56,6 +56,8 @@ class Builder {
         slice[*group].on_cpu_s += seconds;
       } else if (row.metric == runnable) {
         slice[*group].runnable_s += seconds;
+      } else if (row.metric == "poll_timed_out_ns") {
+        slice[*group].timed_out_s += seconds;
       } else if (row.metric == blocked) {
         causes = true;
         slice[*group].blocked_s[Index(WaitCauseOf(row.cause))] += seconds;
@@ -261,6 +263,7 @@ Totals Sum(const SeenThreads& seen, const Slices& slices, const std::vector<size
       ThreadTimes& to = totals.times[g];
       to.on_cpu_s += from.on_cpu_s;
       to.runnable_s += from.runnable_s;
+      to.timed_out_s += from.timed_out_s;
       for (size_t c = 0; c < kNumWaitCauses; ++c) to.blocked_s[c] += from.blocked_s[c];
     }
     for (size_t e = 0; e < slices.num_edges; ++e) {

@@ -49,6 +49,7 @@ std::string WithoutMain(const std::string& thread);
 struct ThreadTimes {
   double on_cpu_s = 0, runnable_s = 0;
   std::array<double, kNumWaitCauses> blocked_s{};
+  double timed_out_s = 0;  // of these: in polls that their time limits ended
 
   double blocked() const;
   double total() const { return on_cpu_s + runnable_s + blocked(); }

@@ -29,6 +29,7 @@ struct UnitShares {
   double wait_consumer = 0;  // ended by the consumer's side: waits for room or for requests
   double wait_input = 0;     // ended by units further away from the consumer
   double stopped = 0;        // by a signal or a debugger
+  double timed_out = 0;      // of `network` or `sleep`: in polls that their time limits ended
   double other = 0;          // ended by no thread that is known
 
   // The part that its work alone would need.
@@ -96,7 +97,7 @@ struct RankSeen {
   int64_t pid = 0;
   double wait_ratio = 0;         // of its time, for the others
   double others_wait_ratio = 0;  // the longest of theirs
-  std::string by_accounts;       // how accounts tell it from them, a sentence; empty: by those
+  std::string by_accounts;       // how accounts told which it is, a sentence; empty: by its waits
   bool is_slowest = false;       // it waits clearly less than another
 };
 

@@ -302,13 +302,14 @@ void AddToCourse(const ViewRow& row, RunView* view) {
   }
 }
 
-// What threads did in an operator and outside all of them is one. A long recording has some
+// What threads did in an operator and outside all of them is one here; it is stored apart so that
+// no sum has it twice. A long recording has some
 // hundreds of slices. None is shorter than the stored intervals, most of the time: what is drawn
 // again and again must not be parts of one.
 void ReadCourse(RunDatabase& database, int64_t id, RunView* view) {
   constexpr const char* kMetrics =
       "('on_cpu_ns', 'runnable_ns', 'off_cpu_ns', 'runnable_inside_ns', 'off_cpu_inside_ns', "
-      "'wakeups_count', 'wakeup_wait_ns', "
+      "'poll_timed_out_ns', 'wakeups_count', 'wakeup_wait_ns', "
       "'sampled_off_cpu_ns', 'thread_on_cpu_ns', 'thread_runnable_ns', "
       "'sampled_on_cpu_ns', 'sampled_runnable_ns')";
   constexpr int64_t kShortestNs = 500'000'000, kMostSlices = 300, kJitterNs = 100'000'000;

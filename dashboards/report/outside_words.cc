@@ -107,7 +107,7 @@ std::string BusyThreadWord(const Outside& seen) {
 
 // What a thread of a pool does with what its processes send.
 bool Unpickles(const Outside& seen) {
-  return seen.compute_place.starts_with("_ConnectionBase.recv (multiprocessing/");
+  return seen.compute_place.find("recv (multiprocessing/connection.py") != std::string::npos;
 }
 
 std::string LimitWord(const Outside& seen, OutsideLimit limit) {

@@ -131,6 +131,7 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
   void OnRead(beast::error_code error) {
+    request_ = {};  // the one before may have been a HEAD
     keep_alive_ = false;
     version_ = 11;
     if (error == http::error::header_limit) {

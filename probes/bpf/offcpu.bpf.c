@@ -20,6 +20,7 @@ struct off_key {
 struct off_value {
   __u64 blocked_ns, blocked_count;
   __u64 runnable_ns, runnable_count;
+  __u64 timed_out_ns; /* of blocked_ns: in polls that their time limits ended */
 };
 HR_OUTPUT(off_cpu, off_key, off_value, 8192);
 __u64 lost_off_cpu_periods_count = 0;
@@ -102,6 +103,7 @@ static __noinline int end_period(struct hr_thread_state* t, __u64 end) {
     if (woken > since) {
       __sync_fetch_and_add(&value->blocked_ns, woken - since);
       __sync_fetch_and_add(&value->blocked_count, 1);
+      if (t->timed_out) __sync_fetch_and_add(&value->timed_out_ns, woken - since);
     }
     __sync_fetch_and_add(&value->runnable_ns, end - woken);
     __sync_fetch_and_add(&value->runnable_count, 1);
@@ -150,6 +152,7 @@ static __noinline int switched_out(struct hr_thread_state* t, struct task_struct
   t->word = hr_current_word(t);
   int runnable = preempted || state == 0;
   t->cause = runnable ? HR_CAUSE_PREEMPTED : cause_of(task, state);
+  t->timed_out = 0;
   t->woken_ns = runnable ? now : 0;
   hr_goes_off(t, now);
   if (runnable)
@@ -234,15 +237,26 @@ static __always_inline bool current_unlocks(void) {
   return false;
 }
 
-/* Whether a timer ends the wait that ends here: its function is on the stack of the interrupt. */
+/* Whether a timer ends the wait that ends here: its function is on the stack of the interrupt, at
+ * most this deep below ours, and no longer than that on any kernel that we know. Who is in a system
+ * call ends it by that. */
 extern const void hrtimer_wakeup __ksym __weak;
-enum { kStackDepth = 12, kTimerFunctionBytes = 64, kLongestSleepNs = 1000000000 };
+enum { kInterruptDepth = 12, kTimerFunctionBytes = 64 };
 static __always_inline bool timer_wakes(void* ctx) {
   __u64 begin = (__u64)&hrtimer_wakeup;
   if (!begin) return false;
-  __u64 frames[kStackDepth] = {};
+  struct task_struct* task = bpf_get_current_task_btf();
+  struct pt_regs* registers = (struct pt_regs*)bpf_task_pt_regs(task);
+  if (task->pid != 0 && registers) {
+#if defined(__TARGET_ARCH_x86)
+    if ((long)registers->orig_ax >= 0) return false;
+#else
+    if (((struct pt_regs___hr_arm64*)registers)->syscallno >= 0) return false;
+#endif
+  }
+  __u64 frames[kInterruptDepth] = {};
   long bytes = bpf_get_stack(ctx, frames, sizeof frames, 0);
-  for (int i = 0; i < kStackDepth; i++) {
+  for (int i = 0; i < kInterruptDepth; i++) {
     if ((i + 1) * (long)sizeof(__u64) > bytes) break;
     if (frames[i] - begin < kTimerFunctionBytes) return true;
   }
@@ -257,9 +271,11 @@ static __always_inline int waking(void* ctx, struct task_struct* task) {
   __u64 now = bpf_ktime_get_ns();
   /* A wait with a time-out that ran out was a sleep, whatever it waited for. */
   if (t->cause == HR_CAUSE_LOCK && !current_unlocks()) t->cause = HR_CAUSE_SLEEP;
-  /* Long ones that poll look from time to time for what may have come without waking them. */
-  if (t->cause == HR_CAUSE_POLL && now - t->off_since_ns < kLongestSleepNs && timer_wakes(ctx))
-    t->cause = HR_CAUSE_SLEEP;
+  /* Of a poll it is counted apart: it may have been one slice of a wait for data. */
+  if (t->cause == HR_CAUSE_POLL && timer_wakes(ctx)) {
+    t->timed_out = 1;
+    return 0;
+  }
   /* The current task is the waker only if it is doing something for itself: a lock, a pipe or a
    * socket it writes, a child it ends. Devices and timers wake from interrupts of anyone. */
   __u32 cause = t->cause;

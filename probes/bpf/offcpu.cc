@@ -113,6 +113,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
   struct Totals {
     std::map<Place, Period> periods;
     std::map<Inside, Period> inside;  // of periods: those in operators, by thread
+    std::map<ThreadGroup, int64_t> timed_out_ns;
     std::map<ThreadGroup, int64_t> on_cpu_ns;
     std::map<ThreadGroup, Switches> switches;
     std::map<std::pair<int64_t, uint64_t>, int64_t> queue_waits;  // by process and log2(ns)
@@ -225,6 +226,9 @@ class OffCpuProbe final : public Probe, public SplitSource {
                 {Count(value, "blocked_ns"), Count(value, "blocked_count"),
                  Count(value, "runnable_ns"), Count(value, "runnable_count")},
                 to);
+      if (const int64_t ns = Count(value, "timed_out_ns"); ns > 0) {
+        to->timed_out_ns[{Pid(key), LabelOf(key)}] += ns;
+      }
     });
     program_.ForEach("thread_times", [&](const Record& key, const Record& value) {
       if (left_out(key)) return;
@@ -346,6 +350,14 @@ class OffCpuProbe final : public Probe, public SplitSource {
       m.value = static_cast<double>(Grown(&given_on_cpu_, group, on_cpu));
       sink.Add(m);
     }
+    for (const auto& [group, timed_out] : now.timed_out_ns) {
+      Measurement m;
+      m.metric = "poll_timed_out_ns";
+      m.labels.pid = group.first;
+      m.labels.thread = group.second;
+      m.value = static_cast<double>(Grown(&given_timed_out_, group, timed_out));
+      sink.Add(m);
+    }
     for (const auto& [group, switches] : now.switches) {
       Measurement m;
       m.metric = "switches_count";
@@ -385,7 +397,8 @@ class OffCpuProbe final : public Probe, public SplitSource {
       m.labels.subject = edge.subject;
       m.labels.cause = edge.cause;
       m.value = static_cast<double>(wakeups.count);
-      // Programs are judged by their wake-ups, drawn from the course, but where accounts tell all.
+      // Programs are judged by their wake-ups, drawn from the course, unless their accounts tell
+      // all that they do.
       m.course = target_->accounts.empty() || !target_->runs_pipeline;
       sink.Add(m);
       m.metric = "wakeup_wait_ns";
@@ -404,7 +417,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
   std::set<int64_t> gone_before_;
   std::map<Place, Period> given_periods_;
   std::map<Inside, Period> given_inside_;
-  std::map<ThreadGroup, int64_t> given_on_cpu_;
+  std::map<ThreadGroup, int64_t> given_on_cpu_, given_timed_out_;
   std::map<ThreadGroup, Switches> given_switches_;
   std::map<std::pair<int64_t, uint32_t>, OperatorSplit> given_splits_;
   std::vector<OperatorSplit> splits_;

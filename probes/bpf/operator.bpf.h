@@ -68,6 +68,7 @@ struct hr_thread_state {
   __u64 voluntary_count, involuntary_count; /* switches-out */
   __u32 word;                               /* at the last switch-out */
   enum hr_cause cause;                      /* of the present off-CPU period */
+  __u32 timed_out;                          /* 1: a poll that its time limit ended */
   __u32 tgid;
   __u32 tid;
   __u32 own_tid; /* in the process's own pid namespace: what it writes into its slot */

@@ -62,9 +62,17 @@ TEST(Goroutines, OneThatComputesAllTheTimeIsTheLimit) {
   trains.Samples("runtime.main;main.main;main.step", 9.5);
   EXPECT_EQ(LookFromOutside(trains.seen.view).findings[0].limit, OutsideLimit::kConsumer);
 
-  Go waits;
-  waits.Samples("main.main.gowrap1;main.fetch;net/http.Get", 0.5);
-  EXPECT_NE(LookFromOutside(waits.seen.view).activity_place, "main.fetch");
+  const auto place = [](const std::string& entry, double seconds, double main_s) {
+    Go other;
+    other.Samples("main.main.gowrap1;" + entry + ";net/http.Get", seconds)
+        .Samples("runtime.main;main.main", main_s);
+    return LookFromOutside(other.seen.view).activity_place;
+  };
+  EXPECT_EQ(place("main.decode", 9.5, 1), "main.decode");
+  EXPECT_EQ(place("main.fetch", 0.5, 0), "") << "it hardly computes";
+  EXPECT_EQ(place("main.fetch", 16, 0.5), "") << "several of them, which may wait in turn";
+  EXPECT_EQ(place("main.decode", 9.5, 9), "") << "the main goroutine computes as long";
+  EXPECT_EQ(place("main.trainModel", 9.5, 0), "") << "the main goroutine may wait for the step";
 }
 
 }  // namespace

@@ -42,12 +42,17 @@ struct Compiled {
 
 TEST(NativePlace, IsTheInnermostFunctionWithMostOfTheSamples) {
   Compiled program;
-  program.Samples(std::string(kPoolThread) + "Load(int);Augment<float>(Image const&)", 60)
-      .Samples(std::string(kPoolThread) + "Load(int);Augment<float>(Image const&);__expf_fma", 30)
-      .Samples(std::string(kPoolThread) + "Load(int);Read", 10)
-      .Samples(std::string(kFirstThread) + "Step(int)", 20);
+  program.Samples(std::string(kPoolThread) + "Load;void Augment<float>", 60)
+      .Samples(std::string(kPoolThread) + "Load;void Augment<float>;__expf_fma", 30)
+      .Samples(std::string(kPoolThread) + "Load;Read", 10)
+      .Samples(std::string(kFirstThread) + "main_loop;ns::(anonymous namespace)::Step", 20);
   EXPECT_EQ(program.Place(), "Augment");
-  EXPECT_EQ(program.Place(0), "Step");
+  EXPECT_EQ(program.Place(0), "ns::Step");
+  // Where the C library's own functions have no names.
+  Compiled stripped;
+  stripped.Samples("feed;[libc.so.6+0x8b000];float dot<float>", 60);
+  EXPECT_EQ(stripped.Place(), "dot");
+  EXPECT_FALSE(stripped.Place(0));
 }
 
 TEST(NativePlace, SpreadSamplesNameTheirCaller) {

@@ -343,18 +343,19 @@ TEST(Outside, TheFirstThreadOfAJvmIsNoConsumer) {
 
 // A thread that the author of a Java program made, and not one of the machine's, keeps up.
 TEST(Outside, AThreadOfJavaThatWaitsForTheTrainerFeedsIt) {
-  const auto with = [](const std::string& thread) {
+  const auto with = [](const std::string& thread, const std::string& feeder) {
     OutsideRun run;
     run.Process(1, 0, "java");
     run.Blocked(1, "java (main)", "lock", 0.999);
     run.view.course.push_back({0, "wakeups_count", 1, "java (main)", "1/java", "lock", 1});
-    run.OnCpu(1, "java", 0.97).Waits(1, "java", "lock", 0.02, "1/" + thread);
+    run.OnCpu(1, "java", 0.97).Waits(1, "java", "lock", 0.02, "1/" + feeder);
     run.OnCpu(1, thread, 0.01).Waits(1, thread, "lock", 0.98, "1/java");
     run.OnCpu(1, "VM Thread", 0.0001).Blocked(1, "VM Thread", "sleep", 0.99);
     return LookFromOutside(run.view).findings[0].limit;
   };
-  EXPECT_EQ(with("reader"), OutsideLimit::kConsumer);
-  EXPECT_EQ(with("GC Thread#"), OutsideLimit::kAlone);
+  EXPECT_EQ(with("reader", "reader"), OutsideLimit::kConsumer);
+  EXPECT_EQ(with("GC Thread#", "GC Thread#"), OutsideLimit::kAlone);
+  EXPECT_EQ(with("AsyncAppender", "VM Thread"), OutsideLimit::kAlone) << "it ends no wait";
 }
 
 // Environments compute in turn with the trainer, four on too few cores: who waits says little.
@@ -377,6 +378,8 @@ TEST(Outside, OfTwoSidesThatTakeTurnsTheLongerLimits) {
   EXPECT_EQ(longer.findings[0].limit, OutsideLimit::kProducers);
   EXPECT_EQ(with(0.45, 0.12).findings[0].limit, OutsideLimit::kConsumer);
   EXPECT_FALSE(with(0.4, 0.25).decided) << "they are about as long";
+  const Outside nearly = with(0.45, 0.17);
+  EXPECT_TRUE(nearly.findings[0].limit != OutsideLimit::kConsumer || !nearly.decided);
 }
 
 // It asks a server of its own program, whose threads look as if they did little.

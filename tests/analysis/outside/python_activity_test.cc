@@ -130,11 +130,12 @@ TEST(PythonActivity, WhoSleepsOrWaitsAtALockIsNamedByItsLine) {
 
 // An event loop waits for sockets and timers alike; which of them ends its waits the kernel knows.
 TEST(PythonActivity, AnEventLoopThatTimersWakeIsPaced) {
-  const auto loop = [](const std::string& cause) {
+  const auto loop = [](double timed_out) {
     OutsideRun run(10, 0.4);
     run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.15);
     run.Waits(100, "python (main)", "lock", 0.84, "100/python");
-    run.OnCpu(100, "python", 0.03).Blocked(100, "python", cause, 0.75);
+    run.OnCpu(100, "python", 0.03).Blocked(100, "python", "poll", 0.75);
+    run.Add("poll_timed_out_ns", 100, "python", "", timed_out);
     run.Waits(100, "python", "lock", 0.2, "100/python (main)");
     run.view.receiving_ns[100] = run.view.run.duration_ns;
     Sample("MainThread",
@@ -149,8 +150,8 @@ TEST(PythonActivity, AnEventLoopThatTimersWakeIsPaced) {
            9.5, &run.view);
     return LookFromOutside(run.view).findings[0].limit;
   };
-  EXPECT_EQ(loop("sleep"), OutsideLimit::kSleep);
-  EXPECT_EQ(loop("poll"), OutsideLimit::kNetwork);
+  EXPECT_EQ(loop(0.7), OutsideLimit::kSleep);
+  EXPECT_EQ(loop(0.1), OutsideLimit::kNetwork);
 }
 
 // A thread that TensorFlow started has the program's name. It runs Python all the time, while the

@@ -76,7 +76,13 @@ TEST(PythonTime, StacksOfASpawnedRankAreThoseOfItsOwnFunctions) {
                "BaseProcess._bootstrap (multiprocessing/process.py:314);BaseProcess.run "
                "(multiprocessing/process.py:108);run (train.py:33, loop 29);Tensor.backward "
                "(torch/_tensor.py:623)",
-           9, &view);
+           5, &view);
+    // A class of the program's with a run() of its own.
+    Sample("MainThread",
+           start +
+               "BaseProcess._bootstrap (multiprocessing/process.py:314);run (train.py:33, loop "
+               "29);Tensor.backward (torch/_tensor.py:623)",
+           4, &view);
     const auto time = LookAtPython(view, {100}, false);
     ASSERT_TRUE(time);
     EXPECT_NEAR(time->step_s, 9, 1e-6);
