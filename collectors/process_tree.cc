@@ -309,12 +309,14 @@ void ProcessTree::Update(int64_t now_ns, bool children_are_told) {
 void ProcessTree::ReadUsage() {
   for (const int64_t pid : live_) {
     TreeProcess& process = processes_[by_pid_[pid]];
-    if (const auto stat = probes::ReadProcessStat(pid, root_)) {
-      process.cpu_ns = std::max(process.cpu_ns, stat->cpu_ns);
-      process.reaped_cpu_ns = std::max(process.reaped_cpu_ns, stat->reaped_cpu_ns);
-      process.rss_bytes = stat->state == 'Z' ? 0 : stat->rss_bytes;
-      process.threads = stat->num_threads;
-    }
+    const auto stat = probes::ReadProcessStat(pid, root_);
+    // It has been waited for since the last look: its parent's sum may have it.
+    process.is_gone = !stat || stat->start_ticks != process.start_ticks;
+    if (process.is_gone) continue;
+    process.cpu_ns = std::max(process.cpu_ns, stat->cpu_ns);
+    process.reaped_cpu_ns = std::max(process.reaped_cpu_ns, stat->reaped_cpu_ns);
+    process.rss_bytes = stat->state == 'Z' ? 0 : stat->rss_bytes;
+    process.threads = stat->num_threads;
     if (const auto io = probes::ReadProcessIo(pid, root_)) {
       process.read_bytes = std::max(process.read_bytes.value_or(0), io->read_bytes);
       process.read_call_bytes = std::max(process.read_call_bytes.value_or(0), io->read_call_bytes);
@@ -341,8 +343,9 @@ int64_t ProcessTree::ProcessId(int64_t pid) {
 
 // Whether the parent still lived when the process ended, and may have waited for it.
 bool ProcessTree::EndedBefore(const TreeProcess& process, const TreeProcess& parent) const {
-  return !process.alive && (parent.alive || parent.row.ended_ns.value_or(0) >=
-                                                process.row.ended_ns.value_or(INT64_MAX));
+  return (!process.alive || process.is_gone) &&
+         (parent.alive ||
+          parent.row.ended_ns.value_or(0) >= process.row.ended_ns.value_or(INT64_MAX));
 }
 
 int64_t ProcessTree::cpu_ns() const {

@@ -21,6 +21,7 @@ struct TreeProcess {
   ProcessRow row;  // row.id numbers the process within the run
   int64_t start_ticks = 0;
   bool alive = true;
+  bool is_gone = false;  // it was not found when it was read last; its end is not yet noted
   std::string image;   // target of /proc/PID/exe; "" unreadable
   int64_t images = 0;  // how often it has executed another image since it was found
   int64_t cpu_ns = 0, rss_bytes = 0, threads = 0;

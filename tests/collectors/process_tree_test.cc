@@ -167,6 +167,43 @@ TEST(ProcessTree, CpuTimeHoldsThatOfChildrenNobodySaw) {
   for (const int fd : {told[0], told[1], go[0], go[1]}) close(fd);
 }
 
+// A child that its parent waited for between two looks at the tree is in the parent's sum already.
+TEST(ProcessTree, AChildThatWasJustWaitedForCountsOnce) {
+  int ready[2], go[2];
+  ASSERT_EQ(pipe(ready), 0);
+  ASSERT_EQ(pipe(go), 0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    const pid_t own = fork();
+    char x = 0;
+    [[maybe_unused]] ssize_t n = 0;
+    if (own == 0) {
+      while (clock() < CLOCKS_PER_SEC / 2) {
+      }
+      n = write(ready[1], "x", 1);
+      n = read(go[0], &x, 1);
+      _exit(0);
+    }
+    waitpid(own, nullptr, 0);
+    n = write(ready[1], "x", 1);
+    pause();
+    _exit(0);
+  }
+  char x;
+  ASSERT_EQ(read(ready[0], &x, 1), 1);
+  ProcessTree tree(parent, MonotonicNs() - 10 * kSecond);
+  tree.ReadUsage();
+  const int64_t before = tree.cpu_ns();
+  ASSERT_EQ(write(go[1], "x", 1), 1);
+  ASSERT_EQ(read(ready[0], &x, 1), 1);  // it has been waited for
+  tree.ReadUsage();
+  EXPECT_GE(tree.cpu_ns(), before);
+  EXPECT_LT(tree.cpu_ns(), before + 200 * kMs);
+  kill(parent, SIGKILL);
+  waitpid(parent, nullptr, 0);
+  for (const int fd : {ready[0], ready[1], go[0], go[1]}) close(fd);
+}
+
 TEST(ProcessTree, FollowsChildrenAndNotesTheirEnd) {
   int64_t grandchild = 0;
   const pid_t child = StartFamily(&grandchild);
