@@ -290,7 +290,7 @@ std::string PlanText(const PlanPage& page) {
   text += plan.changes.empty() ? NoChangesText(page) : ChangesText(plan.changes);
   text += PredictionText(plan);
   // What was tried had the run's cores.
-  const std::string short_of = page.asked.cores ? "" : analysis::FellShort(page.run, plan);
+  const std::string short_of = page.asked.cores ? "" : analysis::WhatWasTried(page.run, plan);
   if (!short_of.empty()) {
     text += (analysis::MeasuredBefore(page.run, plan) ? "measured   " : "tried      ") + short_of;
     text += "\n";

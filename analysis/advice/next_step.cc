@@ -89,13 +89,13 @@ NextStep OfMeasured(const RunView& run, const Allocation& plan, const MeasuredPl
       break;
     case MeasuredPlan::Outcome::kNotFaster:
       next = {NextKind::kWork,
-              fmt::format("No setting is known to help. {}: measured {}", words, ToText(measured)),
+              fmt::format("This was measured and does not help: {}, {}", words, ToText(measured)),
               fmt::format("{} compare --show {}{}", run.program, measured.comparison_id,
                           run.database_option)};
       break;
     case MeasuredPlan::Outcome::kCannotTell:
       next = {NextKind::kCompare,
-              fmt::format("{}: measured {}. That may be none. More pairs can tell:", words,
+              fmt::format("{}: measured {}. That may be no gain; more pairs can tell:", words,
                           ToText(measured)),
               ApplyCommand(run)};
       if (CannotApply(run.run).empty()) {

@@ -83,7 +83,7 @@ std::string ToText(const MeasuredPlan& measured) {
                      measured.comparison_id);
 }
 
-std::string FellShort(const RunView& run, const Allocation& plan) {
+std::string WhatWasTried(const RunView& run, const Allocation& plan) {
   if (const auto measured = MeasuredBefore(run, plan)) return ToText(*measured) + ".";
   const std::optional<Tried> tried = TriedBefore(run, plan);
   return tried && tried->fell_short ? ToText(*tried) : "";

@@ -39,6 +39,6 @@ std::optional<MeasuredPlan> MeasuredBefore(const RunView& run, const Allocation&
 std::string ToText(const MeasuredPlan& measured);
 
 // A sentence of what was measured, else of a run that fell short of the plan; empty: neither.
-std::string FellShort(const RunView& run, const Allocation& plan);
+std::string WhatWasTried(const RunView& run, const Allocation& plan);
 
 }  // namespace headrace::analysis

@@ -39,6 +39,13 @@ UnitShares SumOfHome(const Outside& out) {
   return sum;
 }
 
+// Whether time limits end most of the polls of the consumer's process, as those of an event loop
+// that is paced: the kernel knows it.
+bool TimersEndPolls(const Outside& out) {
+  const UnitShares home = SumOfHome(out);
+  return home.timed_out >= kMostlyAtIt / 2 && home.timed_out >= kClearlyMost * home.network;
+}
+
 // Threads at work: they compute, or wait in a library that Python does not show.
 std::optional<Said> OfWork(const Outside& out, const PythonActivity& seen) {
   const double works = seen.Others(Activity::kWorks);
@@ -77,8 +84,7 @@ std::optional<Said> OfHome(const Outside& out, bool receives) {
   // A loop of events that nobody waits for may be any library's.
   const bool is_awaited = seen.Main(Activity::kWaitsForOthers) >= kMostlyAtIt;
   const double events = is_awaited ? seen.Others(Activity::kEvents) : 0;
-  // Whether time limits end its waits the kernel knows.
-  const bool by_timers = events > 0 && SumOfHome(out).timed_out >= kMostlyAtIt * events;
+  const bool by_timers = events > 0 && TimersEndPolls(out);
   const double network = seen.Others(Activity::kNetwork) + (receives && !by_timers ? events : 0);
   const double sleeps = seen.Others(Activity::kSleeps) + (by_timers ? events : 0);
   const double locks = seen.Others(Activity::kLocks);
@@ -189,8 +195,7 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
   const bool at_home = out->culprit == 0 || out->units[out->culprit].kind == out->units[0].kind;
   const OutsideLimit limit = out->findings[0].limit;
   // Polls of a process that sockets feed count as the network's, also those of timers.
-  const bool may_be_timers =
-      limit == OutsideLimit::kNetwork && at_home && SumOfHome(*out).timed_out >= kMostlyAtIt;
+  const bool may_be_timers = limit == OutsideLimit::kNetwork && at_home && TimersEndPolls(*out);
   if (!LooksAlike(limit) && !may_be_timers) return;
   std::optional<Said> said;
   if (at_home && out->goroutines) {

@@ -73,6 +73,11 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
   const auto processes = static_cast<double>(seen.kinds[unit.kind].pids.size());
   switch (seen.findings[0].limit) {
     case OutsideLimit::kProducers: {
+      if (Unpickles(seen)) {
+        return "send fewer and larger objects, as arrays or tensors: more processes do not help, "
+               "as "
+               "one thread unpickles what all of them send";
+      }
       if (seen.is_busy_thread) {
         return fmt::format("make {} cheaper, or divide its work among several processes",
                            seen.python_threads->busy_function);

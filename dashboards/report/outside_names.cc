@@ -12,6 +12,10 @@ std::string TrainerWord(const analysis::Statements& statements) {
   return statements.outside ? ConsumerWord(*statements.outside) : "the trainer";
 }
 
+bool Unpickles(const analysis::Outside& seen) {
+  return seen.compute_place.find("recv (multiprocessing/connection.py") != std::string::npos;
+}
+
 bool StartsWorkers(const analysis::Outside& seen) {
   return seen.workers && seen.workers->start_ratio > 0.5;
 }

@@ -13,6 +13,9 @@ std::string ConsumerWord(const analysis::Outside& seen);
 // Whether what workers of PyTorch spend on their start is most of what they do.
 bool StartsWorkers(const analysis::Outside& seen);
 
+// Whether the threads that limit unpickle what the processes of a pool send.
+bool Unpickles(const analysis::Outside& seen);
+
 std::string UnitWord(const analysis::Outside& seen, size_t unit);
 
 // Who takes the batches of any run: "the trainer", or ConsumerWord of one seen from outside.

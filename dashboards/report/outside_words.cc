@@ -105,20 +105,15 @@ std::string BusyThreadWord(const Outside& seen) {
                      is_named ? threads.busy_thread : "in " + threads.busy_function);
 }
 
-// What a thread of a pool does with what its processes send.
-bool Unpickles(const Outside& seen) {
-  return seen.compute_place.find("recv (multiprocessing/connection.py") != std::string::npos;
-}
-
 std::string LimitWord(const Outside& seen, OutsideLimit limit) {
   switch (limit) {
     case OutsideLimit::kProducers:
       if (seen.culprit == 0) return "the threads that feed it";
+      if (Unpickles(seen)) return "unpickling in " + UnitWord(seen, seen.culprit);
       if (seen.is_busy_thread) return BusyThreadWord(seen);
       if (seen.units[seen.culprit].uneven) {
         return "the slowest of " + UnitWord(seen, seen.culprit);
       }
-      if (Unpickles(seen)) return "unpickling in " + UnitWord(seen, seen.culprit);
       if (StartsWorkers(seen)) return "the start of " + UnitWord(seen, seen.culprit);
       return UnitWord(seen, seen.culprit);
     case OutsideLimit::kCores:

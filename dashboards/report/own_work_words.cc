@@ -76,9 +76,12 @@ std::string InTurn(const analysis::Outside& seen) {
 
 std::string SampledWords(const analysis::PythonTime& time) {
   const auto share = [&](double seconds) { return FormatPercent(seconds / time.seconds); };
+  const bool is_unknown = !time.has_loader && time.unknown_s > 0;
   return fmt::format(
-      "By its sampled functions it loads {} of its time{}, waits {} and is in its step {}.",
-      share(time.loads_s), InBrackets(time.function), share(time.waits_s), share(time.step_s));
+      "By its sampled functions it loads {} of its time{}, waits {} and is in its step {}{}.",
+      share(time.loads_s), InBrackets(time.function), share(time.waits_s),
+      share(is_unknown ? time.step_s : time.step_s + time.unknown_s),
+      is_unknown ? fmt::format("; {} may be either", share(time.unknown_s)) : "");
 }
 
 std::string AdviceForOwnWork(const analysis::Outside& seen) {

@@ -27,7 +27,7 @@ setup_file() { make_recorded; }
   "$HEADRACE" report 1 > again || [ $? -eq 4 ]
   tr -s ' \n' ' ' < again | grep -q "measured .* in 2 pairs of runs (comparison $id)" || { cat again; false; }
   ! grep -qi 'measure both\|predicted' again || { cat again; false; }
-  case $measured in 0) grep -q -- '--set load.parallelism=' again ;; 4) grep -q -- 'apply 1 --pairs 6' again ;; esac
+  case $measured in 0) grep -q -- '--set load.parallelism=' again ;; 4) grep -q -- 'apply 1 --pairs 6' again ;; *) false ;; esac
   "$HEADRACE" plan 1 > plan || [ $? -eq 4 ]
   grep -q "^measured .*(comparison $id)" plan || { cat plan; false; }
   "$HEADRACE" runs > list

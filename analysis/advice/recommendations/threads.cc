@@ -174,7 +174,7 @@ Recommendation Parallelism(const Evidence& e) {
   Recommendation result = IfWorthwhile(
       e, OutcomeOf(plan), why,
       queues.empty() ? threads : fmt::format("{}; with it {}", threads, queues), command);
-  const std::string short_of = FellShort(e.run(), plan);
+  const std::string short_of = WhatWasTried(e.run(), plan);
   if (const auto measured = MeasuredBefore(e.run(), plan)) {
     if (measured->outcome == MeasuredPlan::Outcome::kNotFaster)
       return DoesNotFire(fmt::format("{}: measured {}", threads, ToText(*measured)));

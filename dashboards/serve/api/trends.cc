@@ -153,7 +153,7 @@ NoTrend SayNoTrend(const std::string& program, size_t most, const analysis::RunR
   said.text = fmt::format("A trend takes {} finished runs of one pipeline with the same settings. ",
                           kFewestRuns);
   if (again == nullptr) {
-    said.text += "There is none yet of which the rate is known, beside runs of comparisons.";
+    said.text += "There is no finished run with a rate yet. Runs of comparisons do not count.";
     said.command = program + " demo";
     return said;
   }

@@ -122,7 +122,7 @@ TEST(ChangeWords, ThePoolOfARankIsForItsOwnCalls) {
 }
 
 // A run with the planned settings, of the same work, that brought nothing.
-TEST(NextStep, APlanThatFellShortBeforeIsNotAdvisedAgain) {
+TEST(NextStep, APlanThatWhatWasTriedBeforeIsNotAdvisedAgain) {
   RunView run = Fetching(0.002);
   const Statements plain = MakeStatements(run);
   const Allocation& plan = *plain.allocation;
@@ -226,7 +226,7 @@ TEST(NextStep, WhatWasMeasuredIsNotAskedForAgain) {
   EXPECT_THAT(faster.command, HasSubstr(" --set " + plan.changes[0].knob + "="));
   const NextStep same = with({3, "same", now, then, 4, 0.001, -0.01, 0.02});
   EXPECT_EQ(same.kind, NextKind::kWork);
-  EXPECT_THAT(same.text, HasSubstr("No setting is known to help. "));
+  EXPECT_THAT(same.text, HasSubstr("This was measured and does not help: "));
   EXPECT_THAT(same.command, HasSubstr("compare --show 3"));
   const NextStep open = with({3, "cannot_tell", now, then, 4, 0.02, {}, {}});
   EXPECT_EQ(open.kind, NextKind::kCompare);
