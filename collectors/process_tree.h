@@ -22,8 +22,8 @@ struct TreeProcess {
   int64_t start_ticks = 0;
   bool alive = true;
   bool is_gone = false;  // it was not found when it was read last; its end is not yet noted
-  std::string image;   // target of /proc/PID/exe; "" unreadable
-  int64_t images = 0;  // how often it has executed another image since it was found
+  std::string image;     // target of /proc/PID/exe; "" unreadable
+  int64_t images = 0;    // how often it has executed another image since it was found
   int64_t cpu_ns = 0, rss_bytes = 0, threads = 0;
   std::optional<int64_t> read_bytes, read_call_bytes;
   int64_t base_cpu_ns = 0, base_read_bytes = 0, base_read_call_bytes = 0;
