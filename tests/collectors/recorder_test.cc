@@ -696,8 +696,10 @@ TEST_F(Recorder, AccountsOfATreeAreOnePipeline) {
   // Busy time of both processes; how late the recording began depends on the machine.
   EXPECT_GT(static_cast<double>(busy), 1.2 * static_cast<double>(result.duration_ns));
   EXPECT_LT(static_cast<double>(busy), 2.2 * static_cast<double>(result.duration_ns));
-  EXPECT_EQ(Integer("SELECT completions_count FROM operator_summary"),
-            Integer("SELECT steps_count FROM step_summary"));
+  // Either process may be between an element's end and its step when the recording begins.
+  EXPECT_LE(Integer("SELECT ABS(completions_count - steps_count) FROM operator_summary, "
+                    "step_summary"),
+            2);
   EXPECT_EQ(Integer("SELECT ABS(SUM(o.busy_ns + o.wait_in_ns + o.wait_out_ns) + s.unattributed_ns "
                     "- s.lifetime_ns) * 20 < s.lifetime_ns FROM operator_summary AS o JOIN "
                     "stage_summary AS s USING (run_id, stage)"),
