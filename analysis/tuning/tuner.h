@@ -23,7 +23,7 @@
 
 namespace headrace::analysis {
 
-class TunerState;
+struct TunerState;
 
 class Tuner {
  public:
