@@ -107,13 +107,6 @@ std::string Percent(double log_ratio) {
   return fmt::format("{:+.0f} %", 100 * std::expm1(log_ratio));
 }
 
-std::string KeepCommand(const Recommended& recommended) {
-  std::string text = fmt::format("{} run {}", recommended.view.program,
-                                 analysis::PipelineArguments(recommended.view.run));
-  for (const std::string& setting : recommended.settings) text += " --set " + ShellWord(setting);
-  return text + recommended.view.database_option;
-}
-
 // Without the number of pairs.
 std::string RepeatCommand(const ApplyOptions& options, const Recommended& recommended) {
   return fmt::format("{} apply {} --duration {}{}", recommended.view.program,
@@ -208,7 +201,8 @@ dashboards::Report MakePage(const ApplyOptions& options, const Recommended& reco
                             dashboards::PercentInterval(plan.gain_interval))});
   AddNow(recommended, options, compared.input.b.samples.back().run_id, &page);
   if (rate.verdict == analysis::ChangeVerdict::kFaster) {
-    page.lines.push_back({"keep", KeepCommand(recommended), true});
+    page.lines.push_back(
+        {"keep", analysis::RunCommand(recommended.view, recommended.settings), true});
   } else if (rate.verdict == analysis::ChangeVerdict::kCannotTell) {
     page.lines.push_back(
         {"check",

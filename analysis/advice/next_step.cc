@@ -69,13 +69,14 @@ Workers WorkersOf(const RunView& run, const Allocation& plan) {
   return workers;
 }
 
-// The pipeline with the plan's settings; of a program of the user's own, what to set in it.
+// The run with the plan's settings; of a program of the user's own, what says how to set them.
 std::string KeepCommand(const RunView& run, const Allocation& plan) {
   if (!CannotApply(run.run).empty()) return ApplyCommand(run);
-  std::string text = fmt::format("{} run {}", run.program, PipelineArguments(run.run));
-  for (const Change& change : plan.changes)
-    text += fmt::format(" --set {}={}", change.knob, change.to);
-  return text + run.database_option;
+  std::vector<std::string> settings;
+  for (const Change& change : plan.changes) {
+    settings.push_back(fmt::format("{}={}", change.knob, change.to));
+  }
+  return RunCommand(run, settings);
 }
 
 // Nobody is asked to measure again what was measured.

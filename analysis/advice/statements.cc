@@ -127,12 +127,9 @@ Outside LookAtSlowRank(const RunView& run, const SlowRank& slow) {
   seen.ranks = slow.ranks;
   seen.pid = slow.rank.pid;
   seen.is_slowest = true;
-  const std::string others = FormatPercent(slow.others_wait_ratio);
   seen.by_accounts = fmt::format(
-      "Of {} ranks pid {} waits for batches {} of each step, the {}: all take equally many, so the "
-      "others wait for it within their steps.",
-      slow.ranks, slow.rank.pid, FormatPercent(slow.rank.wait_ratio()),
-      slow.ranks == 2 ? "other " + others : fmt::format("others {} at most", others));
+      "For batches pid {} {}: all take equally many, so the others wait for it within their steps.",
+      slow.rank.pid, WaitWords(slow));
   return LookAtRank(run, pids, seen);
 }
 

@@ -9,11 +9,12 @@
 #include <utility>
 
 #include "analysis/outside/activity_findings.h"
+#include "analysis/outside/compute_place.h"
 #include "analysis/outside/find_consumer.h"
 #include "analysis/outside/findings.h"
 #include "analysis/outside/interpreter_waits.h"
 #include "analysis/outside/judge.h"
-#include "analysis/outside/native_place.h"
+#include "analysis/outside/lost_share.h"
 #include "analysis/outside/ranks_seen.h"
 #include "analysis/outside/slices.h"
 #include "analysis/outside/steady.h"
@@ -80,70 +81,6 @@ void AddUnseenWaits(const RunView& run, const Outside& out, Slices* slices) {
       time.blocked_s[Index(WaitCause::kOther)] += std::max(0.0, rest);
     }
   }
-}
-
-// How much of what the verdict rests on was lost, as a share of all there was: the largest loss,
-// because they overlap. `words` says of what.
-struct LostShare {
-  double share = 0;
-  std::string words;
-};
-
-LostShare ShareLost(const RunView& run) {
-  // A loss counts events; so does the metric, in which an event is seen so many times.
-  struct Counted {
-    const char *loss, *metric;
-    double events;
-    const char* words;
-  };
-  constexpr Counted kCounted[] = {
-      {"offcpu: threads", "switches_count", 2, "the threads' switches"},  // out and in
-      {"offcpu: switches", "switches_count", 1, "the threads' switches"},
-      {"offcpu: off cpu periods", "runnable_count", 1, "the times off the CPU"},
-      {"offcpu: wakeups", "wakeups_count", 1, "the wake-ups"}};
-  std::map<std::string, double> seen;
-  std::set<int64_t> processes;
-  std::set<std::pair<int64_t, std::string>> groups;
-  for (const MeasurementRow& row : run.measurements) {
-    seen[row.metric] += row.value.value_or(0);
-    if (row.metric != "on_cpu_ns") continue;
-    processes.insert(row.pid);
-    groups.emplace(row.pid, row.thread);
-  }
-  LostShare most;
-  const auto consider = [&](double lost, double kept, const char* words) {
-    if (lost <= 0) return;
-    const double share = lost / (lost + std::max(0.0, kept));
-    if (share > most.share) most = {share, words};
-  };
-  // Of some threads only totals are kept where there are very many.
-  double in_course = 0, in_all = 0;
-  for (const CourseRow& row : run.course) {
-    if (row.metric == "on_cpu_ns") in_course += row.value;
-  }
-  for (const MeasurementRow& row : run.measurements) {
-    if (row.metric == "on_cpu_ns" && row.process_id && row.operator_name.empty())
-      in_all += row.value.value_or(0);
-  }
-  constexpr double kRounding = 0.01;
-  if (in_course < (1 - kRounding) * in_all) {
-    consider(in_all - in_course, in_course, "the threads' times");
-  }
-  for (const LossRow& loss : run.losses) {
-    const auto lost = static_cast<double>(loss.lost_count);
-    for (const Counted& each : kCounted) {
-      if (loss.what == each.loss) consider(lost, each.events * seen[each.metric], each.words);
-    }
-    if (loss.what == "follow: processes") {
-      consider(lost, static_cast<double>(processes.size()), "the processes");
-    } else if (loss.what == "offcpu: thread times") {
-      consider(lost, static_cast<double>(groups.size()), "the ended threads");
-    } else if (loss.what == "threads whose waits were not sampled" && loss.total_count) {
-      const auto total = static_cast<double>(*loss.total_count);
-      consider(lost, total - lost, "the threads");
-    }
-  }
-  return most;
 }
 
 // The most processes of the kind that lived at the same time.
@@ -339,28 +276,6 @@ bool WorkersFollow(const Outside& out) {
     return group.main && kind.name.starts_with("pt_data_worker") &&
            group.threads_count < kFollowOthers * processes;
   });
-}
-
-// Outside::compute_place.
-std::string ComputePlace(const RunView& run, const Outside& out) {
-  const OutsideLimit limit = out.findings[0].limit;
-  const OutsideUnit& unit = out.units[out.culprit];
-  if (limit == OutsideLimit::kConsumer) {
-    const UnitShares& own = out.units[0].shares;
-    const bool is_seen = out.OwnTimes() || out.is_step_elsewhere || own.on_cpu < kUnpicklerComputes;
-    return is_seen ? "" : PlaceOnCpu(run, out, out.units[0]).value_or("");
-  }
-  if (out.culprit == 0 || (limit != OutsideLimit::kProducers && limit != OutsideLimit::kCores)) {
-    return "";
-  }
-  if (out.workers && out.workers->place) return out.workers->place->name;
-  if (unit.kind != out.units[0].kind) {
-    const auto place = PlaceOfFeeders(run, out.kinds[unit.kind].process_ids);
-    if (place) return place->name;
-  } else if (out.home_activity && out.home_activity->Others(Activity::kWorks) >= kMostlyAtIt) {
-    return out.home_activity->places[static_cast<size_t>(Activity::kWorks)];
-  }
-  return PlaceOnCpu(run, out, unit).value_or("");
 }
 
 // What would decide it; `lost`: what was lost, where that is too much, else empty.

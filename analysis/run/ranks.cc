@@ -70,10 +70,14 @@ std::optional<SlowRank> SlowestRank(const std::vector<Rank>& ranks) {
 }
 
 std::string Words(const SlowRank& slow) {
+  return fmt::format("the slowest of {} ranks, pid {} ({}): it {}", slow.ranks, slow.rank.pid,
+                     Printable(slow.rank.process), WaitWords(slow));
+}
+
+std::string WaitWords(const SlowRank& slow) {
   const std::string others = FormatPercent(slow.others_wait_ratio);
   return fmt::format(
-      "the slowest of {} ranks, pid {} ({}): it waits {} of each step, the {}", slow.ranks,
-      slow.rank.pid, Printable(slow.rank.process), FormatPercent(slow.rank.wait_ratio()),
+      "waits {} of each step, the {}", FormatPercent(slow.rank.wait_ratio()),
       slow.ranks == 2 ? "other " + others : fmt::format("others {} at most", others));
 }
 

@@ -43,4 +43,7 @@ std::optional<SlowRank> SlowestRank(const std::vector<Rank>& ranks);
 // most".
 std::string Words(const SlowRank& slow);
 
+// "waits 62.0 % of each step, the others 8.1 % at most"
+std::string WaitWords(const SlowRank& slow);
+
 }  // namespace headrace::analysis

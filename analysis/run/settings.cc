@@ -73,4 +73,10 @@ std::string PipelineArguments(const RunRow& run) {
   return PipelineWord(run) + RecordedOptions(run);
 }
 
+std::string RunCommand(const RunView& run, const std::vector<std::string>& settings) {
+  std::string text = fmt::format("{} run {}", run.program, PipelineArguments(run.run));
+  for (const std::string& setting : settings) text += " --set " + ShellWord(setting);
+  return text + run.database_option;
+}
+
 }  // namespace headrace::analysis

@@ -39,4 +39,7 @@ std::string PipelineWord(const RunRow& run);
 // "file.toml --set a=1": how a command names the pipeline that was run.
 std::string PipelineArguments(const RunRow& run);
 
+// The command that runs that pipeline with `settings` ("knob=value") on top, quoted for a shell.
+std::string RunCommand(const RunView& run, const std::vector<std::string>& settings);
+
 }  // namespace headrace::analysis

@@ -340,24 +340,21 @@ class OffCpuProbe final : public Probe, public SplitSource {
     }
   }
 
-  // Time on a CPU, and switches, of each group of threads.
+  // Time on a CPU and in polls that timed out, and switches, of each group of threads.
   void ReportThreads(const Totals& now, Sink& sink) {
-    for (const auto& [group, on_cpu] : now.on_cpu_ns) {
+    const auto report = [&](std::string_view metric, const std::map<ThreadGroup, int64_t>& sums,
+                            std::map<ThreadGroup, int64_t>* given) {
       Measurement m;
-      m.metric = "on_cpu_ns";
-      m.labels.pid = group.first;
-      m.labels.thread = group.second;
-      m.value = static_cast<double>(Grown(&given_on_cpu_, group, on_cpu));
-      sink.Add(m);
-    }
-    for (const auto& [group, timed_out] : now.timed_out_ns) {
-      Measurement m;
-      m.metric = "poll_timed_out_ns";
-      m.labels.pid = group.first;
-      m.labels.thread = group.second;
-      m.value = static_cast<double>(Grown(&given_timed_out_, group, timed_out));
-      sink.Add(m);
-    }
+      m.metric = metric;
+      for (const auto& [group, ns] : sums) {
+        m.labels.pid = group.first;
+        m.labels.thread = group.second;
+        m.value = static_cast<double>(Grown(given, group, ns));
+        sink.Add(m);
+      }
+    };
+    report("on_cpu_ns", now.on_cpu_ns, &given_on_cpu_);
+    report("poll_timed_out_ns", now.timed_out_ns, &given_timed_out_);
     for (const auto& [group, switches] : now.switches) {
       Measurement m;
       m.metric = "switches_count";

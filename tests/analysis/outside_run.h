@@ -121,6 +121,19 @@ inline void Sample(const std::string& thread, const std::string& frames, double 
   view->stacks.push_back(row);
 }
 
+// A sampled native stack on the CPU of a thread of that process, fifty times a second.
+inline void SampleOnCpu(const std::string& thread, const std::string& folded, double seconds,
+                        RunView* view) {
+  StackRow row;
+  row.kind = "cpu";
+  row.process_id = 100;
+  row.thread = thread;
+  row.folded = folded;
+  row.samples_count = static_cast<int64_t>(50 * seconds);
+  row.time_ns = static_cast<int64_t>(seconds * 1e9);
+  view->stacks.push_back(row);
+}
+
 // Sampled stacks of the trainer's main thread: seconds in its step, in a sampler, waiting for a
 // batch.
 inline RunView WithStacks(OutsideRun run, double step_s, double sampler_s, double waits_s) {

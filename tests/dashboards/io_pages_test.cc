@@ -69,6 +69,15 @@ class IoPages : public testing::Test {
     return json::parse(Registry<PageAnswer>::Global().Find(name)->make(page, query));
   }
 
+  json Trends() {
+    Site site(files_.path(), "headrace", "", {.port = 1});
+    HttpRequest request;
+    request.method = "GET";
+    request.target = "/api/trends";
+    request.headers = {{"host", "127.0.0.1:1"}};
+    return json::parse(site.Answer(request).body);
+  }
+
   json Rows(const std::string& sql) {
     collectors::ReadStore store(files_.path());
     json rows = json::array();
@@ -387,29 +396,21 @@ TEST_F(IoPages, ARateThatFallsAmongFewOrUnlikeRunsCannotBeTold) {
 }
 
 TEST_F(IoPages, WhereThereIsNoTrendItIsSaidWhyAndWhatToDo) {
-  const auto ask = [&] {
-    Site site(files_.path(), "headrace", "", {.port = 1});
-    HttpRequest request;
-    request.method = "GET";
-    request.target = "/api/trends";
-    request.headers = {{"host", "127.0.0.1:1"}};
-    return json::parse(site.Answer(request).body);
-  };
-  const json one = ask();
+  const json one = Trends();
   EXPECT_TRUE(one["trends"].empty());
   EXPECT_THAT(one["answer"].get<std::string>(),
               testing::AllOf(HasSubstr("takes 3 finished runs"), HasSubstr("there is 1 run of")));
   EXPECT_THAT(one["command"].get<std::string>(), HasSubstr("headrace run "));
   StoreRun(*store_, analysis::Record(IoPipeline(), 8, 3), "again");
-  EXPECT_THAT(ask()["answer"].get<std::string>(), HasSubstr("there are 2 runs of"));
+  EXPECT_THAT(Trends()["answer"].get<std::string>(), HasSubstr("there are 2 runs of"));
   StoreRun(*store_, analysis::Record(IoPipeline(), 8, 3), "third");
-  const json three = ask();
+  const json three = Trends();
   EXPECT_EQ(three["trends"].size(), 1u);
   EXPECT_THAT(three["answer"].get<std::string>(), testing::Not(HasSubstr("takes 3")));
   EXPECT_EQ(three["command"], "");
   for (const int64_t run : {1, 2, 3}) store_->RemoveRun(run);
-  const json none = ask();
-  EXPECT_THAT(none["answer"].get<std::string>(), HasSubstr("There is none yet"));
+  const json none = Trends();
+  EXPECT_THAT(none["answer"].get<std::string>(), HasSubstr("There is no finished run"));
   EXPECT_EQ(none["command"], "headrace demo");
 }
 
@@ -420,21 +421,13 @@ TEST_F(IoPages, ARateThatFallsIsSaid) {
     StoreRun(*store_, analysis::Record(pipeline, 8, 3), name);
   };
   for (int i = 0; i < 4; ++i) add("nightly", 1);
-  const auto ask = [&] {
-    Site site(files_.path(), "headrace", "", {.port = 1});
-    HttpRequest request;
-    request.method = "GET";
-    request.target = "/api/trends";
-    request.headers = {{"host", "127.0.0.1:1"}};
-    return json::parse(site.Answer(request).body);
-  };
-  const json steady = ask();
+  const json steady = Trends();
   ASSERT_EQ(steady["trends"].size(), 1u);
   EXPECT_EQ(steady["trends"][0]["runs"].size(), 5u);
   EXPECT_THAT(steady["trends"][0]["text"].get<std::string>(),
               HasSubstr("in the last run, as in the 4 before it."));
   add("nightly", 2);
-  EXPECT_THAT(ask()["trends"][0]["text"].get<std::string>(),
+  EXPECT_THAT(Trends()["trends"][0]["text"].get<std::string>(),
               testing::MatchesRegex(".*in the last run: .* less than the median of the 5 before "
                                     "it\\."));
 }

@@ -21,14 +21,7 @@ struct Go {
     seen.Waits(100, "events", "lock", 0.5, "100/events (main)");
   }
   Go& Samples(const std::string& frames, double seconds) {
-    StackRow row;
-    row.kind = "cpu";
-    row.process_id = 100;
-    row.thread = "events";
-    row.folded = "events;runtime.goexit.abi0;" + frames;
-    row.samples_count = static_cast<int64_t>(50 * seconds);
-    row.time_ns = static_cast<int64_t>(1e9 * seconds);
-    seen.view.stacks.push_back(row);
+    SampleOnCpu("events", "events;runtime.goexit.abi0;" + frames, seconds, &seen.view);
     return *this;
   }
   OutsideRun seen;

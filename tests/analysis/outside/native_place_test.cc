@@ -23,14 +23,7 @@ struct Compiled {
     seen.Waits(100, "feed (main)", "lock", 0.9, "100/feed");
   }
   Compiled& Samples(const std::string& folded, int64_t count) {
-    StackRow row;
-    row.kind = "cpu";
-    row.process_id = 100;
-    row.thread = "feed";
-    row.folded = folded;
-    row.samples_count = count;
-    row.time_ns = count * 20'000'000;
-    seen.view.stacks.push_back(row);
+    SampleOnCpu("feed", folded, 0.02 * static_cast<double>(count), &seen.view);
     return *this;
   }
   std::optional<std::string> Place(size_t unit = 1) const {
