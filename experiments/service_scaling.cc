@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <climits>
+#include <utility>
 
 namespace headrace::experiments {
 namespace {
 
 namespace service = reader::service;
-
-constexpr int64_t kObserveNs = 5'000'000'000;
 
 reader::AutoscaleOptions OptionsFor(uint32_t least, uint32_t most) {
   reader::AutoscaleOptions options;
@@ -20,9 +19,12 @@ reader::AutoscaleOptions OptionsFor(uint32_t least, uint32_t most) {
 
 }  // namespace
 
-ServiceScaling::ServiceScaling(uint32_t least, uint32_t most, bool is_lockstep, uint64_t batch_rows)
-    : is_lockstep_(is_lockstep),
+ServiceScaling::ServiceScaling(uint32_t least, uint32_t most, bool is_lockstep, uint64_t batch_rows,
+                               ScalingRules rules)
+    : rules_(std::move(rules)),
+      is_lockstep_(is_lockstep),
       batch_rows_(std::max<uint64_t>(1, batch_rows)),
+      most_(most),
       autoscaler_(OptionsFor(least, most), static_cast<int>(least)),
       wanted_(least) {}
 
@@ -70,21 +72,39 @@ reader::FleetObservation ServiceScaling::Observe(const service::DispatcherStatus
   return seen;
 }
 
+// The first interval begins with the first rows, so that all of it counts. Before that nothing is
+// known of the job: one that began with the dispatcher would be a part of one, and lost.
+bool ServiceScaling::BeginObserving(const service::DispatcherStatus& status, int64_t now_ns) {
+  const bool is_served = std::any_of(status.ranks.begin(), status.ranks.end(), [](const auto& one) {
+    return one.has_reported && one.delivered_rows > 0;
+  });
+  if (!status.is_running || !is_served) return false;
+  Observe(status, now_ns);
+  observed_ns_ = now_ns;
+  return true;
+}
+
 void ServiceScaling::Bound(uint32_t most) {
   autoscaler_.Bound(static_cast<int>(std::min<uint32_t>(most, INT_MAX)));
-  wanted_ = std::min(wanted_, most);
+  most_ = std::min(most_, most);
+  wanted_ = std::min(wanted_, most_);
 }
 
 std::optional<ScalingDecision> ServiceScaling::Watch(const service::DispatcherStatus& status,
                                                      int64_t now_ns) {
-  if (observed_ns_ == 0) observed_ns_ = now_ns;
-  if (now_ns - observed_ns_ < kObserveNs) return std::nullopt;
+  if (observed_ns_ == 0 && !BeginObserving(status, now_ns)) return std::nullopt;
+  if (now_ns - observed_ns_ < rules_.observe_ns) return std::nullopt;
   const reader::FleetObservation seen = Observe(status, now_ns);
   observed_ns_ = now_ns;
-  const reader::AutoscaleDecision decided = autoscaler_.Observe(seen);
+  reader::AutoscaleDecision decided;
+  if (rules_.policy) {
+    decided.wanted = rules_.policy(seen);
+  } else {
+    decided = autoscaler_.Observe(seen);
+  }
   ScalingDecision decision;
   decision.from = wanted_;
-  decision.to = static_cast<uint32_t>(std::max(1, decided.wanted));
+  decision.to = std::min(static_cast<uint32_t>(std::max(1, decided.wanted)), most_);
   decision.limit = reader::Name(decided.limit);
   decision.reason = decided.reason;
   if (seen.batches && seen.seconds > 0) decision.batches_per_second = *seen.batches / seen.seconds;

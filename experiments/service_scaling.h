@@ -3,6 +3,7 @@
 // its reason.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +12,13 @@
 #include "reader/service/dispatcher.h"
 
 namespace headrace::experiments {
+
+// Other rules than a job's own, to compare them.
+struct ScalingRules {
+  int64_t observe_ns = 5'000'000'000;
+  // Instead of the autoscaler: how many workers there are to be.
+  std::function<int(const reader::FleetObservation&)> policy = {};
+};
 
 struct ScalingDecision {
   uint32_t from = 0, to = 0;  // workers
@@ -21,7 +29,8 @@ struct ScalingDecision {
 class ServiceScaling {
  public:
   // Between `least` and `most` workers, `least` at first.
-  ServiceScaling(uint32_t least, uint32_t most, bool is_lockstep, uint64_t batch_rows);
+  ServiceScaling(uint32_t least, uint32_t most, bool is_lockstep, uint64_t batch_rows,
+                 ScalingRules rules = {});
 
   // To be called ten times a second. A decision where one is due: a change, or the first that holds
   // for another limit than the one before.
@@ -40,10 +49,13 @@ class ServiceScaling {
     uint64_t wasted_ns = 0;                          // worker
     int64_t connected_ns = 0;
   };
+  bool BeginObserving(const reader::service::DispatcherStatus& status, int64_t now_ns);
   reader::FleetObservation Observe(const reader::service::DispatcherStatus& status, int64_t now_ns);
 
+  const ScalingRules rules_;
   const bool is_lockstep_;
   const uint64_t batch_rows_;
+  uint32_t most_;
   reader::Autoscaler autoscaler_;
   uint32_t wanted_;
   int64_t observed_ns_ = 0;

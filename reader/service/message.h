@@ -22,7 +22,7 @@
 namespace headrace::reader::service {
 
 constexpr uint32_t kMessageMagic = 0x56535248;  // "HRSV" in memory
-constexpr uint16_t kMessageVersion = 7;         // 7: units come by version 4 of the delivery
+constexpr uint16_t kMessageVersion = 8;         // 8: ranks acknowledge units
 constexpr uint64_t kMessageHeaderBytes = 24;
 constexpr uint64_t kMaxMessageBytes = uint64_t{256} << 20;
 // Of a rank's address, and of the name of a host and process: a dispatcher tells every worker those

@@ -65,6 +65,10 @@ std::string TextOfRanks(std::span<const uint32_t> ranks) {
 struct ReceiveJob::State {
   State(ReceiveJobOptions given, std::unique_ptr<Consumer> taker);
 
+  void WakeAll() {
+    changed.notify_all();
+    room.notify_all();
+  }
   bool Stopped() const { return stop.stopped() || (options.interrupted && options.interrupted()); }
   void Fail(std::exception_ptr first);
   void Note(const std::string& text) const {
@@ -103,8 +107,9 @@ struct ReceiveJob::State {
   std::atomic<bool> is_finished{false};  // all is delivered, and saved
   std::atomic<int64_t> done_ns{0};
 
-  mutable std::mutex mutex;  // guards the following
-  std::condition_variable changed;
+  mutable std::mutex mutex;          // guards the following
+  std::condition_variable changed;   // a unit is there, or something else changed
+  std::condition_variable room;      // for a unit: one place wakes one worker's thread
   std::optional<Listener> listener;  // once set, the accepting thread's
   std::optional<Client> client;
   std::deque<TensorBatch> units;
@@ -156,7 +161,7 @@ void ReceiveJob::State::Fail(std::exception_ptr first) {
     if (!error) error = std::move(first);
   }
   stop.Stop();
-  changed.notify_all();
+  WakeAll();
   wakeup.Wake();
 }
 
@@ -225,7 +230,7 @@ void ReceiveJob::State::Control() {
   } catch (...) {
     Fail(std::current_exception());
   }
-  changed.notify_all();
+  WakeAll();
 }
 
 // Null when there is no dispatcher now. The first connection tells where batches can come from.
@@ -293,7 +298,7 @@ bool ReceiveJob::State::TalkTo(ControlConnection* connection) {
     throw Error(static_cast<ExitCode>(end.code), end.reason, is_named ? "" : RankText(), end.fix);
   }
   wakeup.Clear();
-  changed.notify_all();
+  WakeAll();
   if (connection->is_closed()) return false;
   SayMeasured(options.measured.get(), connection);
   std::lock_guard lock(mutex);
@@ -379,6 +384,7 @@ void ReceiveJob::State::Receive(const std::shared_ptr<Receiver>& from) {
       const std::optional<uint64_t> features = check.FeaturesOf(*unit);
       if (keeps_order) OwnMemory(&*unit);  // the one whose turn it is may be behind it in the ring
       if (!Admit(*from, features, std::move(*unit))) return;
+      from->Acknowledge(decoder.batches());
     }
   } catch (const Error& error) {
     if (error.code() == ExitCode::kBadData)
@@ -397,8 +403,11 @@ bool ReceiveJob::State::Admit(const Receiver& from, std::optional<uint64_t> feat
   std::unique_lock lock(mutex);
   for (bool has_waited = false; !is_done && !Stopped(); has_waited = true) {
     if (has_waited) {
-      if (from.has_hung_up()) return false;
-      changed.wait_for(lock, kLookAgain);
+      if (from.has_hung_up()) {
+        room.notify_one();  // the place that this thread was woken for is another's
+        return false;
+      }
+      room.wait_for(lock, kLookAgain);
     }
     if (!order && client->has_started() && client->job().in_file_order != 0) {
       order.emplace(client->admitted(), client->job().epochs, client->job().unit_rows, options.rank,
@@ -419,6 +428,7 @@ bool ReceiveJob::State::Admit(const Receiver& from, std::optional<uint64_t> feat
         continue;
       case Client::Admission::kHave:
       case Client::Admission::kStale:
+        room.notify_one();  // as above
         return true;
       case Client::Admission::kNew:
         if (!order) {
@@ -429,6 +439,7 @@ bool ReceiveJob::State::Admit(const Receiver& from, std::optional<uint64_t> feat
           while (auto next = order->Next()) units.push_back(std::move(*next));
         }
         changed.notify_all();
+        if (units.size() < options.queue) room.notify_one();
         return true;
     }
   }
@@ -447,7 +458,7 @@ std::optional<TensorBatch> ReceiveJob::State::NextUnit(int64_t* wait_begin) {
   }
   TensorBatch unit = std::move(units.front());
   units.pop_front();
-  changed.notify_all();
+  room.notify_one();
   return unit;
 }
 
@@ -540,7 +551,7 @@ void ReceiveJob::Run() {
   state.done_ns = MonotonicNs();
   state.is_done = true;
   state.wakeup.Wake();
-  state.changed.notify_all();
+  state.WakeAll();
   control.join();
   accepting.join();
   std::lock_guard lock(state.mutex);

@@ -19,6 +19,11 @@ namespace {
 constexpr auto kConnectAgain = std::chrono::milliseconds(50);  // between tries to connect
 constexpr auto kIdle = std::chrono::milliseconds(500);  // before a look at an idle connection
 constexpr int kLooks = 4;                               // tenths of a second that it takes
+// Sent to a client and not admitted by it, at most: so many bytes or two units, and so many units.
+// Small units would else fill the connection's buffers by hundreds, and a worker that drains waits
+// until its ranks have taken them all.
+constexpr uint64_t kMostOnTheWayBytes = 1 << 20;
+constexpr size_t kLeastOnTheWay = 2, kMostOnTheWay = 16;
 
 }  // namespace
 
@@ -127,12 +132,37 @@ struct SendLanes::Connection {
   std::string address;
   std::unique_ptr<Sender> sender;
   std::unique_ptr<FrameEncoder> encoder;
-  Term term = 0;               // of the last unit sent
+  Term term = 0;                    // of the last unit sent
+  uint64_t acknowledged = 0;        // units, by the client
+  std::deque<uint64_t> on_the_way;  // bytes of those behind them
+  uint64_t on_the_way_bytes = 0;
   int64_t unreached_ns = 0;    // since when it cannot be made; 0: it stands, or nobody tried
   int64_t full_ns = 0;         // since when the client has too many workers; 0: it has not
   std::set<std::string> said;  // why it cannot
   bool was_said = false;
 };
+
+// Waits until the client has taken enough of what was sent to it.
+void SendLanes::AwaitRoom(Connection* connection) {
+  const auto take = [connection] {
+    for (const uint64_t now = connection->sender->Acknowledged(); connection->acknowledged < now;
+         ++connection->acknowledged) {
+      if (connection->on_the_way.empty())
+        throw Error(ExitCode::kFailure, "acknowledges units that were not sent",
+                    connection->address);
+      connection->on_the_way_bytes -= connection->on_the_way.front();
+      connection->on_the_way.pop_front();
+    }
+    const size_t units = connection->on_the_way.size();
+    return units < kLeastOnTheWay ||
+           (units < kMostOnTheWay && connection->on_the_way_bytes < kMostOnTheWayBytes);
+  };
+  if (take()) return;
+  account::WaitScope wait(send_, HR_WAIT_OUT);
+  do {
+    connection->sender->AwaitAcknowledged(connection->acknowledged + 1);
+  } while (!take());
+}
 
 void SendLanes::SayUnreached(const Lane& lane, Connection* connection, const Error& error) {
   if (!options_.note || error.code() == ExitCode::kInterrupted) return;
@@ -206,6 +236,8 @@ bool SendLanes::Connect(Lane* lane, Connection* connection) {
   };
   try {
     connection->encoder = std::make_unique<FrameEncoder>();
+    connection->acknowledged = connection->on_the_way_bytes = 0;
+    connection->on_the_way.clear();
     std::shared_ptr<const Credentials> credentials;
     {
       std::lock_guard lock(mutex_);
@@ -248,11 +280,14 @@ void SendLanes::Send(Lane* lane, Connection* connection, Element&& unit) {
       scope.Done(batch.rows, unit.bytes, frames.back().bytes());
     }
     account::OperatorScope scope(send_);
+    AwaitRoom(connection);
     uint64_t bytes = 0;
     for (const Frame& frame : frames) {
       connection->sender->Send(frame, send_);
       bytes += frame.bytes();
     }
+    connection->on_the_way.push_back(bytes);
+    connection->on_the_way_bytes += bytes;
     scope.Done(batch.rows, bytes, bytes);
     std::lock_guard lock(mutex_);
     ++sent_;

@@ -73,6 +73,7 @@ class SendLanes {
   void Work(Lane* lane);
   bool Await(Lane* lane, Connection* connection);
   bool Connect(Lane* lane, Connection* connection);
+  void AwaitRoom(Connection* connection);
   void Send(Lane* lane, Connection* connection, Element&& unit);
   void SayUnreached(const Lane& lane, Connection* connection, const Error& error);
   void SayReached(const Lane& lane, Connection* connection);

@@ -80,6 +80,40 @@ TEST(ServiceScaling, StarvedRanksGetTheWorkersTheyNeedInOneStep) {
   EXPECT_TRUE(scaling.latest().has_value());
 }
 
+// Whenever they come: intervals do not begin with the dispatcher.
+TEST(ServiceScaling, TheFirstDecisionComesFourIntervalsAfterTheFirstRows) {
+  for (int idle = 0; idle < 5; ++idle) {
+    SCOPED_TRACE(idle);
+    ServiceScaling scaling(1, 20, true, kBatchRows);
+    service::DispatcherStatus nobody;
+    nobody.is_running = true;
+    int second = 1;
+    for (; second <= idle; ++second) EXPECT_FALSE(scaling.Watch(nobody, second * kTickNs));
+    MadeService made(70, 10);
+    const int first = second;
+    while (scaling.wanted() == 1 && second < first + 60)
+      scaling.Watch(made.Pass(scaling.wanted()), second++ * kTickNs);
+    EXPECT_EQ(second - 1, first + 20);
+    EXPECT_GE(scaling.wanted(), 7u);
+  }
+}
+
+TEST(ServiceScaling, AnotherPolicyIsToldTheSame) {
+  double starved = 0;
+  ScalingRules rules;
+  rules.observe_ns = 2 * kTickNs;
+  rules.policy = [&](const reader::FleetObservation& seen) {
+    starved = seen.starved_ratio.value_or(-1);
+    return 30;
+  };
+  ServiceScaling scaling(1, 20, true, kBatchRows, rules);
+  MadeService made(40, 10);
+  for (int second = 1; second <= 3; ++second)
+    scaling.Watch(made.Pass(scaling.wanted()), second * kTickNs);
+  EXPECT_NEAR(starved, 0.75, 1e-6);
+  EXPECT_EQ(scaling.wanted(), 20u);  // as many as allowed
+}
+
 TEST(ServiceScaling, AtMostAsManyAsAllowed) {
   ServiceScaling scaling(1, 3, true, kBatchRows);
   int changes = 0;

@@ -266,5 +266,81 @@ TEST_F(ServiceReaching, AWorkerSendsNothingToAnAddressThatOthersCouldReadAt) {
     EXPECT_NE(lines()[0].find(part), std::string::npos) << lines()[0];
 }
 
+// What lies in a connection's buffers a worker that drains waits for: of small units hundreds
+// would.
+TEST_F(ServiceReaching, FewUnitsAreOnTheWayToARankThatTakesNone) {
+  struct Case {
+    const char* name;
+    size_t bytes;  // of a unit, at least
+    uint64_t units;
+  };
+  for (const DeliveryKind kind : {DeliveryKind::kUnix, DeliveryKind::kShm}) {
+    for (const Case& one :
+         {Case{"small", 4, 16}, {"of 300 KB", 300'000, 4}, {"large", 2 << 20, 2}}) {
+      SCOPED_TRACE(one.name);
+      const DeliveryAddress address = {kind, (folder_ / one.name).string(), {}};
+      Listener listener(address);
+      SendLanes lanes({.ring_bytes = 64 << 20});
+      lanes.SetTerm(1, {FormatDeliveryAddress(address)});
+      StopSignal stop;
+      std::thread putting([&] {
+        for (int i = 0; i < 40; ++i) {
+          Element unit = UnitOfTerm(1);
+          auto& batch = unit.payload.As<TensorBatch>();
+          batch.dense_names = {"one"};
+          batch.rows = one.bytes / sizeof(float);
+          batch.dense.resize(batch.rows);
+          batch.spans = {{0, 0, 0, batch.rows, batch.rows}};
+          if (!lanes.Put(0, std::move(unit), &stop)) return;
+        }
+      });
+      const auto rank = listener.Accept([&] { return MonotonicNs() > deadline_; });
+      ASSERT_TRUE(rank);
+      std::thread receiving([&] {  // reads, as the system's buffers do
+        try {
+          for (;;) rank->Receive(0);
+        } catch (const Error&) {
+        }
+      });
+      const auto sent_at_last = [&](uint64_t units) {
+        while (lanes.sent() < units && MonotonicNs() < deadline_) usleep(1'000);
+        usleep(50'000);  // it would send more
+        return lanes.sent();
+      };
+      EXPECT_EQ(sent_at_last(one.units), one.units);
+      rank->Acknowledge(1);
+      EXPECT_EQ(sent_at_last(one.units + 1), one.units + 1);
+      rank->Acknowledge(1 + one.units);
+      EXPECT_EQ(sent_at_last(1 + 2 * one.units), 1 + 2 * one.units);
+      lanes.Stop();
+      stop.Stop();
+      putting.join();
+      receiving.join();
+    }
+  }
+}
+
+// It is at fault, and its rows come again.
+TEST_F(ServiceReaching, ARankThatAcknowledgesWhatWasNotSentIsCutOff) {
+  const DeliveryAddress address = {DeliveryKind::kUnix, (folder_ / "rank-0").string(), {}};
+  Listener listener(address);
+  std::atomic<int> cuts{0};
+  SendLanes lanes({.cut = [&](Term, uint32_t) { ++cuts; }});
+  lanes.SetTerm(1, {FormatDeliveryAddress(address)});
+  StopSignal stop;
+  ASSERT_TRUE(lanes.Put(0, UnitOfTerm(1), &stop));
+  const auto rank = listener.Accept([&] { return MonotonicNs() > deadline_; });
+  ASSERT_TRUE(rank);
+  rank->Receive(0);
+  rank->Acknowledge(UINT64_MAX / 2);
+  while (cuts == 0 && MonotonicNs() < deadline_) {
+    ASSERT_TRUE(lanes.Put(0, UnitOfTerm(1), &stop));
+    usleep(10'000);
+  }
+  EXPECT_GT(cuts, 0);
+  lanes.Check();  // that is no failure of the worker's
+  lanes.Stop();
+}
+
 }  // namespace
 }  // namespace headrace::reader::service
