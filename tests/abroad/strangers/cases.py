@@ -1,0 +1,71 @@
+"""What limits each program: words for a tool that sees inside the loader, for one that sees threads, processes and kernel waits only, and the change of a setting that lifts the limit."""
+STEP = r"trainer|train(ing)? (step|loop)|\bstep\b|model"
+NET = r"network|socket|server|http|connection|remote|tcp|\brecv|\bport\b"
+FETCH = NET + r"|urlopen|getresponse|\brequest"
+WORKER = r"worker|getitem|dataset|loader"
+
+CASES = {
+    # the trainer's own step
+    "wide_mlp": (STEP, STEP, None),
+    "embedding_adam": (STEP + r"|optimi[sz]er|adam", STEP + r"|optimi[sz]er", None),
+    "auc_metrics": (STEP + r"|metric|\bauc\b|update|compute", STEP, None),
+    "histogram_log": (STEP + r"|callback|histogram|logg", STEP, None),
+    "validate_often": (STEP + r"|evaluat|validat", STEP, None),
+    "checkpoint_often": (STEP + r"|checkpoint|\bsav(e|er|es|ing)\b|fsync|disk", STEP + r"|disk|fsync|writ(e|ing)", None),
+    "char_generate": (STEP + r"|generat|complete|inference", STEP + r"|inference", None),
+    "pair_loss": (STEP + r"|loss", STEP + r"|main thread|python", None),
+    "jax_step": (STEP + r"|update|\bjax\b", STEP + r"|main thread|\bjax\b", None),
+    "keras_fit": (STEP + r"|\bfit\b", STEP, None),
+    "boost_windows": (STEP + r"|xgboost|boost(er|ing)?\b|xgb", STEP + r"|xgboost|main thread", None),
+    "traced_filter": (STEP + r"|inference|forward", STEP + r"|inference", None),
+    "lightning_ema": (STEP + r"|callback|average", STEP, None),
+    "bert_scores": (STEP + r"|inference|forward", STEP + r"|inference", None),
+    # network, timers, locks, disk, helper processes
+    "http_tiles": (FETCH, NET, r"num_workers 2 -> \d+"),
+    "quota_api": (FETCH + r"|sleep|429|retry|rate limit", NET + r"|sleep|timer|rate limit", None),
+    "bandwidth_blobs": (FETCH + r"|bandwidth|\bread\b", NET + r"|bandwidth", None),
+    "resp_features": (FETCH + r"|\bget\b|readline", NET, r"max_workers 2 -> \d+"),
+    "sqlite_rows": (r"lock|sqlite|writer|transaction|database|busy|execute|sleep", r"lock|sqlite|database|busy|writer|sleep|timer|poll", None),
+    "licence_file": (r"lock|seat", r"lock", None),
+    "polite_client": (r"limiter|sleep|timer|rate limit|pause", r"sleep|timer|timed wait|rate limit|pause", None),
+    "flaky_store": (FETCH + r"|sleep|retr(y|ies)|back-?off|pause", NET + r"|sleep|timer|retr(y|ies)|pause", r"num_workers 2 -> \d+"),
+    "video_pipe": (r"pipe|decoder|subprocess|child|other (process|program)|helper", r"pipe|decoder|subprocess|child|other (process|program)|helper", None),
+    "xz_events": (r"pipe|\bxz\b|subprocess|child|decompress|other (process|program)|helper", r"pipe|\bxz\b|subprocess|child|decompress|other (process|program)|helper", None),
+    "async_reader": (FETCH + r"|asyncio|semaphore|event loop", NET + r"|asyncio|event loop", None),
+    "rpc_pool": (FETCH + r"|\brpc\b|\bcall\b|readinto", NET, r"Pool processes 1 -> \d+"),
+    "learner_poll": (r"sleep|poll|timer|pause", r"sleep|poll|timer|timed wait|pause", None),
+    "cached_fsync": (r"fsync|disk|storage|sync", r"fsync|disk|storage|sync", None),
+    # other loading
+    "tiles_main": (r"num_workers|getitem|dataset|loader|loading|percentile", r"num_workers|main (process|thread)|loader|loading|getitem|dataset", r"num_workers 0 -> [1-4]"),
+    "resample_audio": (WORKER + r"|resampl|lfilter|stft|filter", WORKER, r"num_workers 1 -> [2-4]"),
+    "pad_collate": (r"collat", r"worker|collat|loader", r"num_workers 1 -> [2-4]"),
+    "pool_volumes": (r"pickl|serial|pipe|copy|transfer|hand-?over|send|\brecv|unpickl|result", r"pickl|serial|pipe|copy|transfer|hand-?over|send|\brecv|result", None),
+    "fold_epochs": (r"start|spawn|persistent|epoch|import", r"start|spawn|persistent|epoch|import", r"persistent_workers=True"),
+    "init_tables": (r"start|worker_init|init_worker|persistent|epoch", r"start|persistent|epoch|new workers", r"persistent_workers=True"),
+    "weighted_epochs": (r"sampler|argsort|gumbel|curriculum", r"sampler|loader|loading|main (process|thread)|epoch|argsort|gumbel", None),
+    "long_scans": (r"order|long (item|sample|batch)|slow (item|sample|batch)|uneven|getitem|sleep", r"order|long (item|sample|batch)|slow (item|sample|batch)|uneven|worker|sleep", r"in_order=False"),
+    "burst_eval": (FETCH + r"|prefetch|burst|buffer|ahead", NET + r"|prefetch|burst|buffer|ahead", r"prefetch_factor 2 -> \d+"),
+    "uneven_shards": (r"worker|shard|parse|uneven|imbalance|dataset", r"worker|shard|uneven|imbalance", None),
+    "gil_parse": (r"\bgil\b|interpreter lock|parse|thread", r"\bgil\b|interpreter|thread", None),
+    "tf_map_one": (r"\bmap\b|num_parallel_calls|augment", r"tf\.?data|\bmap\b|input pipeline|num_parallel_calls|tensorflow", r"num_parallel_calls 1 -> \d"),
+    "tf_remote_parts": (FETCH + r"|\bfetch\b", NET, r"num_parallel_calls 2 -> \d+"),
+    "tf_shuffle_epochs": (r"shuffle|buffer", r"shuffle|buffer|epoch|tf\.?data|input pipeline|tensorflow|\bmap\b", None),
+    "hf_stream": (r"num_workers|\bmap\b|features|dataset|loader|loading|texts", r"num_workers|main (process|thread)|loader|loading|dataset", r"num_workers 0 -> [1-4]"),
+    "wds_jpeg": (WORKER + r"|decod|jpeg|pil\b|transform|resize|webdataset", WORKER + r"|decod|jpeg|webdataset", r"num_workers 1 -> [2-4]"),
+    "mmap_bpe": (WORKER + r"|token|encode", WORKER + r"|token", r"num_workers 1 -> [2-4]"),
+    "proc_futures": (r"executor|max_workers|worker|molecule|batch function|pool", r"executor|worker|pool|process", r"max_workers 1 -> \d"),
+    "frames_thread": (r"window|pandas|pivot|thread|producer|median", r"thread|window|producer|pandas", None),
+    "parquet_rows": (r"num_workers|getitem|dataset|loader|loading|parquet|to_pylist|rowgroups", r"num_workers|main (process|thread)|loader|loading|getitem|dataset", r"num_workers 0 -> [1-4]"),
+    "lmdb_zstd": (WORKER + r"|fft|lmdb|decompress", WORKER, r"num_workers 1 -> [2-4]"),
+    "pool_resize": (r"pool|thumbnails|resize|worker|decod|filter", r"pool|worker|child process", r"Pool processes 1 -> \d"),
+    "shm_ring": (r"render|producer|process", r"render|producer|process", None),
+    "sensor_pipe.cc": (None, r"thread|producer|filter", None),
+    "Reviews.java": (None, r"tokeniser|thread|producer", None),
+    "ledger.go": (None, r"thread|goroutine|producer|check", None),
+    "gauges.rs": (None, NET, None),
+}
+
+NEEDS = {"jax_step": "jax", "keras_fit": "keras", "boost_windows": "xgboost", "lightning_ema": "lightning", "bert_scores": "transformers",
+         "resample_audio": "scipy", "tf_map_one": "tensorflow", "tf_remote_parts": "tensorflow", "tf_shuffle_epochs": "tensorflow",
+         "hf_stream": "datasets", "wds_jpeg": "webdataset", "mmap_bpe": "tokenizers", "frames_thread": "pandas", "parquet_rows": "pyarrow",
+         "lmdb_zstd": "lmdb", "pool_resize": "PIL"}
