@@ -99,6 +99,19 @@ std::string ThreadKind(const std::string& name) {
   return ThreadGroupLabel(name.substr(0, target), false) + name.substr(target);
 }
 
+// The words of its command line. A process that is just becoming another program has none for a
+// moment.
+std::string CommandOf(const Host& host, const std::string& process) {
+  constexpr int kTries = 20;
+  constexpr timespec kPause = {0, 1'000'000};
+  std::optional<std::string> command = host.Read(process + "/cmdline");
+  for (int i = 0; i < kTries && command && command->empty(); ++i) {
+    nanosleep(&kPause, nullptr);
+    command = host.Read(process + "/cmdline");
+  }
+  return command.value_or("");
+}
+
 // Where the files of a Python program's own modules are: the folder of its script, and the one that
 // it works in, as this process reaches them.
 std::vector<std::string> FoldersOf(const Host& host, int64_t pid) {
@@ -112,9 +125,8 @@ std::vector<std::string> FoldersOf(const Host& host, int64_t pid) {
   const std::string root = same ? "" : process + "/root",
                     cwd(link, n > 0 ? static_cast<size_t>(n) : 0);
   std::vector<std::string> folders;
-  std::string_view words;
-  const std::optional<std::string> command = host.Read(process + "/cmdline");
-  if (command) words = *command;
+  const std::string command = CommandOf(host, process);
+  std::string_view words = command;
   while (!words.empty()) {
     const size_t end = std::min(words.find('\0'), words.size());
     const std::string_view word = words.substr(0, end);
