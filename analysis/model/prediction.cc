@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <span>
 
@@ -11,6 +10,7 @@
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/starved.h"
 #include "analysis/run/known_loaders.h"
+#include "analysis/statistics/distributions.h"
 #include "analysis/thresholds.h"
 #include "base/infinite.h"
 
@@ -28,11 +28,10 @@ constexpr uint64_t kPredictionSeed = 20240612;
 // them, and has replaced them once as many were seen.
 constexpr size_t kPriorRuns = 20;
 std::vector<double> PriorResiduals(double deviation) {
-  const boost::math::normal_distribution<double> normal;
   std::vector<double> residuals;
   for (size_t i = 0; i < kPriorRuns; ++i) {
     const double level = 0.5 + 0.5 * (static_cast<double>(i) + 0.5) / double{kPriorRuns};
-    residuals.push_back(deviation * boost::math::quantile(normal, level));
+    residuals.push_back(deviation * NormalQuantile(level));
   }
   return residuals;
 }
@@ -72,6 +71,9 @@ double HostCores(const PipelineModel& model) {
   const HostRow* total = model.run().FindHost("host_cores");
   return total != nullptr && total->mean_value ? *total->mean_value : model.cores_budget();
 }
+
+// Whether somebody else wrote the program: nothing says what it does.
+bool IsForeign(const PipelineModel& model) { return model.run().run.pipeline_path.empty(); }
 
 // All that makes two variants differ.
 std::string KeyOf(const Variant& variant) {
@@ -206,8 +208,8 @@ bool Predictor::FirstProcesses(const Settings& settings) const {
 }
 
 double Predictor::ErrorAt(const LimitKind* kind, const Settings& settings) const {
-  return FirstWorkers(settings) ? std::hypot(errors_.at(kind), kHandingOverError)
-                                : errors_.at(kind);
+  return std::hypot(errors_.at(kind), FirstWorkers(settings) ? kHandingOverError : 0,
+                    IsForeign(model_) ? kForeignProgramError : 0);
 }
 
 bool Predictor::IsCurrent(const Variant& variant) const {
@@ -369,13 +371,16 @@ Prediction Predictor::Predict(const Variant& variant) const {
     const double half = std::abs(std::log(std::max(ratio, 1e-6)));
     return prediction.rate * std::exp(sign * std::hypot(half, kNormal90 * prior));
   };
-  // However wrong the rest, the rate cannot exceed the bound.
-  const double ceiling = std::max(prediction.rate, point.least * std::max(1.0, sampled.high));
+  // However wrong the rest, the rate cannot exceed the bound. That was measured in this run, and no
+  // two runs of a program that somebody else wrote have quite the same costs.
+  const double repeats = IsForeign(model_) ? std::exp(kNormal90 * kForeignProgramError) : 1;
+  const double ceiling =
+      std::max(prediction.rate, point.least * std::max(1.0, sampled.high) * repeats);
   prediction.interval = {widen(sampled.low, -1), std::min(widen(sampled.high, 1), ceiling)};
   if (!current) {
     prediction.interval.high =
         std::max(prediction.interval.high,
-                 prediction.rate * HigherOnceBusy(variant, point.least, prediction.rate));
+                 prediction.rate * repeats * HigherOnceBusy(variant, point.least, prediction.rate));
   }
   if (const std::optional<double> full = RateOfFullStores(variant, prediction.rate)) {
     prediction.store_may_be_full = *full < prediction.interval.low;

@@ -1,9 +1,10 @@
 #include "analysis/model/simulated_cost.h"
 
 #include <algorithm>
-#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <vector>
+
+#include "analysis/statistics/distributions.h"
 
 namespace headrace::analysis {
 namespace {
@@ -29,9 +30,8 @@ struct DrawTable {
   std::vector<double> normal, uniform;
   DrawTable() {
     Random random(kDrawSeed);
-    const boost::math::normal_distribution<double> standard;
     for (const double u : Stratified(&random)) {
-      normal.push_back(boost::math::quantile(standard, std::max(u, 1e-12)));
+      normal.push_back(NormalQuantile(std::max(u, 1e-12)));
     }
     uniform = Stratified(&random);
   }

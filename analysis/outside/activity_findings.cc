@@ -9,24 +9,28 @@
 namespace headrace::analysis {
 namespace {
 
-// What the threads say, and in which function most of them is at it.
-struct Said {
+// The limit that sampled threads show, and the function in which most of them are at it.
+struct ThreadsFinding {
   OutsideLimit limit = OutsideLimit::kNone;
   std::string place;
   bool is_busy_thread = false;
 };
 
 // Limits that times of threads of one name may show whatever they really wait for.
-bool LooksAlike(OutsideLimit limit) {
+bool MayBeAnotherWait(OutsideLimit limit) {
   return limit == OutsideLimit::kLock || limit == OutsideLimit::kInterpreter ||
          limit == OutsideLimit::kSleep || limit == OutsideLimit::kNone ||
          limit == OutsideLimit::kPauses;
 }
 
-// Threads of the consumer's process but its own: how many of them there are at a time on or ready
-// for a CPU, asleep, at a socket, at storage.
-UnitShares SumOfHome(const Outside& out) {
-  UnitShares sum;
+// Threads of the consumer's process but its own: how many of them, on average, are at a time on or
+// ready for a CPU, asleep, at a socket, at storage.
+struct ThreadCounts {
+  double on_cpu = 0, sleep = 0, network = 0, storage = 0, timed_out = 0;
+};
+
+ThreadCounts CountsAtHome(const Outside& out) {
+  ThreadCounts sum;
   for (size_t u = 1; u < out.units.size(); ++u) {
     const OutsideUnit& unit = out.units[u];
     if (unit.kind != out.units[0].kind) continue;
@@ -42,25 +46,25 @@ UnitShares SumOfHome(const Outside& out) {
 // Whether time limits end most of the polls of the consumer's process, as those of an event loop
 // that is paced: the kernel knows it.
 bool TimersEndPolls(const Outside& out) {
-  const UnitShares home = SumOfHome(out);
-  return home.timed_out >= kMostlyAtIt / 2 && home.timed_out >= kClearlyMost * home.network;
+  const ThreadCounts home = CountsAtHome(out);
+  return home.timed_out >= kThreadsAtOneThing / 2 && home.timed_out >= kClearlyMost * home.network;
 }
 
 // Threads at work: they compute, or wait in a library that Python does not show.
-std::optional<Said> OfWork(const Outside& out, const PythonActivity& seen) {
+std::optional<ThreadsFinding> FindAtWork(const Outside& out, const PythonActivity& seen) {
   const double works = seen.Others(Activity::kWorks);
-  const UnitShares home = SumOfHome(out);
+  const ThreadCounts home = CountsAtHome(out);
   const std::string& place = seen.places[static_cast<size_t>(Activity::kWorks)];
-  if (home.on_cpu >= kMostlyAtIt * works) {
+  if (home.on_cpu >= kThreadsAtOneThing * works) {
     if (works > kOneThreadsTime) return std::nullopt;  // several: what times say of them stands
-    return Said{OutsideLimit::kProducers, place, true};
+    return ThreadsFinding{OutsideLimit::kProducers, place, true};
   }
   const std::pair<double, OutsideLimit> waits[] = {{home.network, OutsideLimit::kNetwork},
                                                    {home.storage, OutsideLimit::kStorage},
                                                    {home.sleep, OutsideLimit::kSleep}};
   const auto* most = std::max_element(std::begin(waits), std::end(waits));
-  if (most->first < kMostlyAtIt * works) return std::nullopt;
-  return Said{most->second, place};
+  if (most->first < kThreadsAtOneThing * works) return std::nullopt;
+  return ThreadsFinding{most->second, place};
 }
 
 // Samples are of the whole run. What is at least of its steady part, of `steady_s`: all else may
@@ -77,12 +81,12 @@ PythonActivity InSteady(PythonActivity seen, double steady_s) {
 }
 
 // Of the consumer's process. `receives`: sockets bring bytes to it all the time.
-std::optional<Said> OfHome(const Outside& out, bool receives) {
+std::optional<ThreadsFinding> FindAtHome(const Outside& out, bool receives) {
   if (!out.home_activity || out.home_activity->samples_count < kFewestSamples) return std::nullopt;
   const PythonActivity seen = InSteady(*out.home_activity, out.steady_s);
   const auto place = [&](Activity activity) { return seen.places[static_cast<size_t>(activity)]; };
   // A loop of events that nobody waits for may be any library's.
-  const bool is_awaited = seen.Main(Activity::kWaitsForOthers) >= kMostlyAtIt;
+  const bool is_awaited = seen.Main(Activity::kWaitsForOthers) >= kThreadsAtOneThing;
   const double events = is_awaited ? seen.Others(Activity::kEvents) : 0;
   const bool by_timers = events > 0 && TimersEndPolls(out);
   const double network = seen.Others(Activity::kNetwork) + (receives && !by_timers ? events : 0);
@@ -91,48 +95,55 @@ std::optional<Said> OfHome(const Outside& out, bool receives) {
   const double works = seen.Others(Activity::kWorks);
   const double all = network + sleeps + locks + works;
   // Its main thread asks a server in a library whose threads wait for it.
-  if (seen.Main(Activity::kNetwork) >= kMostlyAtIt) return Said{OutsideLimit::kNetwork, ""};
-  if (all < kMostlyAtIt) return std::nullopt;
+  if (seen.Main(Activity::kNetwork) >= kThreadsAtOneThing)
+    return ThreadsFinding{OutsideLimit::kNetwork, ""};
+  if (all < kThreadsAtOneThing) return std::nullopt;
   const double enough = kClearlyMost * all;
   if (network >= enough) {
     const bool in_loop = events > seen.Others(Activity::kNetwork);
-    return Said{OutsideLimit::kNetwork, in_loop ? "" : place(Activity::kNetwork)};
+    return ThreadsFinding{OutsideLimit::kNetwork, in_loop ? "" : place(Activity::kNetwork)};
   }
-  if (sleeps >= enough) return Said{OutsideLimit::kSleep, place(Activity::kSleeps)};
-  if (locks >= enough) return Said{OutsideLimit::kLock, place(Activity::kLocks)};
-  if (works >= enough) return OfWork(out, seen);
+  if (sleeps >= enough) return ThreadsFinding{OutsideLimit::kSleep, place(Activity::kSleeps)};
+  if (locks >= enough) return ThreadsFinding{OutsideLimit::kLock, place(Activity::kLocks)};
+  if (works >= enough) return FindAtWork(out, seen);
   return std::nullopt;
 }
 
 // Of processes that feed the consumer: what their main threads are at, or the threads that these
 // wait for. `is_awaited`: the consumer's main thread waits for others most of the time.
-std::optional<Said> OfFeeders(const PythonActivity& seen, bool receives, bool is_awaited) {
+std::optional<ThreadsFinding> FindAtFeeders(const PythonActivity& seen, bool receives,
+                                            bool is_awaited) {
   if (seen.samples_count < kFewestSamples) return std::nullopt;
   if (seen.Main(Activity::kWaitsForRoom) >= kClearlyMost && !is_awaited) {
-    return Said{OutsideLimit::kConsumer, ""};
+    return ThreadsFinding{OutsideLimit::kConsumer, ""};
   }
-  if (seen.Main(Activity::kNetwork) >= kMostlyAtIt) return Said{OutsideLimit::kNetwork, ""};
-  if (seen.Main(Activity::kLocks) >= kMostlyAtIt) return Said{OutsideLimit::kLock, ""};
-  if (seen.Main(Activity::kWaitsForOthers) < kMostlyAtIt) return std::nullopt;
+  if (seen.Main(Activity::kNetwork) >= kThreadsAtOneThing)
+    return ThreadsFinding{OutsideLimit::kNetwork, ""};
+  if (seen.Main(Activity::kLocks) >= kThreadsAtOneThing)
+    return ThreadsFinding{OutsideLimit::kLock, ""};
+  if (seen.Main(Activity::kWaitsForOthers) < kThreadsAtOneThing) return std::nullopt;
   const double network =
       seen.Others(Activity::kNetwork) + (receives ? seen.Others(Activity::kEvents) : 0);
   const double others = seen.Others(Activity::kSleeps) + seen.Others(Activity::kLocks) +
                         seen.Others(Activity::kWorks);
-  if (network < kMostlyAtIt || network < kClearlyMost * (network + others)) return std::nullopt;
-  return Said{OutsideLimit::kNetwork, seen.places[static_cast<size_t>(Activity::kNetwork)]};
+  if (network < kThreadsAtOneThing || network < kClearlyMost * (network + others))
+    return std::nullopt;
+  return ThreadsFinding{OutsideLimit::kNetwork,
+                        seen.places[static_cast<size_t>(Activity::kNetwork)]};
 }
 
 // One that computes all the time while the main goroutine does little, or the main one while those
 // that feed it do. Several that began in one function may wait in turn.
-std::optional<Said> OfGoroutines(const Goroutines& seen) {
+std::optional<ThreadsFinding> FindAtGoroutines(const Goroutines& seen) {
   const auto is_one = [](double cores, double others) {
     return cores >= kWorksAllTheTime && cores <= 2 - kWorksAllTheTime && others < cores / 2;
   };
-  if (is_one(seen.main_cores, seen.busiest_cores)) return Said{OutsideLimit::kConsumer, ""};
+  if (is_one(seen.main_cores, seen.busiest_cores))
+    return ThreadsFinding{OutsideLimit::kConsumer, ""};
   if (!is_one(seen.busiest_cores, seen.main_cores)) return std::nullopt;
   // The main goroutine may do nothing but wait for one that trains.
   if (WhatNameSays(seen.busiest) == NameSays::kSteps) return std::nullopt;
-  return Said{OutsideLimit::kProducers, seen.busiest};
+  return ThreadsFinding{OutsideLimit::kProducers, seen.busiest};
 }
 
 // The unit of the consumer's process whose threads do most at it.
@@ -196,32 +207,34 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
   const OutsideLimit limit = out->findings[0].limit;
   // Polls of a process that sockets feed count as the network's, also those of timers.
   const bool may_be_timers = limit == OutsideLimit::kNetwork && at_home && TimersEndPolls(*out);
-  if (!LooksAlike(limit) && !may_be_timers) return;
-  std::optional<Said> said;
+  if (!MayBeAnotherWait(limit) && !may_be_timers) return;
+  std::optional<ThreadsFinding> found;
   if (at_home && out->goroutines) {
-    said = OfGoroutines(*out->goroutines);
+    found = FindAtGoroutines(*out->goroutines);
   } else if (at_home && out->native && out->native->IsLoading(out->steady_s)) {
-    said = Said{OutsideLimit::kProducers, ""};
+    found = ThreadsFinding{OutsideLimit::kProducers, ""};
   } else if (at_home) {
-    said = OfHome(*out, judge.Receives(0, whole));
+    found = FindAtHome(*out, judge.Receives(0, whole));
   } else if (out->feeder_activity) {
     const bool is_awaited =
-        out->home_activity && out->home_activity->Main(Activity::kWaitsForOthers) >= kMostlyAtIt;
-    said = OfFeeders(*out->feeder_activity, judge.Receives(out->culprit, whole), is_awaited);
+        out->home_activity &&
+        out->home_activity->Main(Activity::kWaitsForOthers) >= kThreadsAtOneThing;
+    found = FindAtFeeders(*out->feeder_activity, judge.Receives(out->culprit, whole), is_awaited);
   }
-  if (!said) return;
+  if (!found) return;
   const OutsideFinding& first = out->findings[0];
   const double likely = kSampledThread * (1 - lost_share);
-  if (said->limit != first.limit || first.probability < likely) PutFirst(said->limit, likely, out);
-  out->activity_place = said->place;
-  if (at_home) out->culprit = UnitAt(*out, said->limit);
-  if (said->limit == OutsideLimit::kConsumer) out->culprit = 0;
-  out->is_busy_thread = said->is_busy_thread;
-  if (!said->is_busy_thread) return;
+  if (found->limit != first.limit || first.probability < likely)
+    PutFirst(found->limit, likely, out);
+  out->activity_place = found->place;
+  if (at_home) out->culprit = UnitAt(*out, found->limit);
+  if (found->limit == OutsideLimit::kConsumer) out->culprit = 0;
+  out->is_busy_thread = found->is_busy_thread;
+  if (!found->is_busy_thread) return;
   if (!out->python_threads) out->python_threads.emplace();
   out->python_threads->busy_thread =
       out->home_activity->threads[static_cast<size_t>(Activity::kWorks)];
-  out->python_threads->busy_function = said->place;
+  out->python_threads->busy_function = found->place;
 }
 
 }  // namespace headrace::analysis

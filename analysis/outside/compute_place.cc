@@ -24,7 +24,7 @@ std::string ComputePlace(const RunView& run, const Outside& outside) {
     const auto place = PlaceOfFeeders(run, outside.kinds[unit.kind].process_ids);
     if (place) return place->name;
   } else if (outside.home_activity &&
-             outside.home_activity->Others(Activity::kWorks) >= kMostlyAtIt) {
+             outside.home_activity->Others(Activity::kWorks) >= kThreadsAtOneThing) {
     return outside.home_activity->places[static_cast<size_t>(Activity::kWorks)];
   }
   return PlaceOnCpu(run, outside, unit).value_or("");

@@ -20,6 +20,18 @@ bool StartsWorkers(const analysis::Outside& seen) {
   return seen.workers && seen.workers->start_ratio > 0.5;
 }
 
+std::string PoolThreadDoes(const analysis::Outside& seen) {
+  if (!seen.is_busy_thread || !seen.python_threads) return "";
+  const std::string& function = seen.python_threads->busy_function;
+  if (function.find("_handle_tasks (multiprocessing/pool.py") != std::string::npos) {
+    return "pickles what is sent to the pool's processes";
+  }
+  if (function.find("_handle_results (multiprocessing/pool.py") != std::string::npos) {
+    return "unpickles what the pool's processes return";
+  }
+  return "";
+}
+
 std::string UnitWord(const analysis::Outside& seen, size_t u) {
   if (u == 0) return ConsumerWord(seen);
   const analysis::OutsideUnit& unit = seen.units[u];

@@ -16,6 +16,9 @@ bool StartsWorkers(const analysis::Outside& seen);
 // Whether the threads that limit unpickle what the processes of a pool send.
 bool Unpickles(const analysis::Outside& seen);
 
+// What the thread that limits does for a multiprocessing.Pool; empty: it is none of a pool's own.
+std::string PoolThreadDoes(const analysis::Outside& seen);
+
 std::string UnitWord(const analysis::Outside& seen, size_t unit);
 
 // Who takes the batches of any run: "the trainer", or ConsumerWord of one seen from outside.

@@ -3,10 +3,13 @@
 //
 // It is seen by three things together: threads of a pool and the trainer in one process use just
 // about one core between them; more than one of them computes; and they wait as CPython's threads
-// wait for that lock, with a time limit (Python/ceval_gil.c: five milliseconds).
+// wait for that lock, with a time limit (Python/ceval_gil.c: five milliseconds). Where the pool's
+// threads give it back sooner, the trainer's step shows it: it waits for other threads most of its
+// time, and nobody else computes.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "analysis/model/limits/resource_limit.h"
 #include "analysis/model/python_threads.h"
@@ -19,9 +22,35 @@ namespace {
 
 constexpr std::string_view kInterpreterLimit = "interpreter";
 
+// How many cores all threads of the program used in the second half of the run, behind its start.
+std::optional<double> CoresLater(const RunView& run) {
+  const std::vector<HostPointRow>& points = run.process_cpu;
+  if (points.size() < 3) return std::nullopt;
+  const HostPointRow &middle = points[points.size() / 2], &last = points.back();
+  if (last.at_ns <= middle.at_ns) return std::nullopt;
+  return (last.value - middle.value) / static_cast<double>(last.at_ns - middle.at_ns);
+}
+
+// Whether the trainer's step waits for other threads most of its time, while all that computes is
+// about one core's worth: what it waits for is not threads of its own.
+bool StepWaitsForThreads(const RunView& run) {
+  double step_ns = 0, locked_ns = 0;
+  for (const OperatorRow& op : run.operators) {
+    if (op.kind != "consumer") continue;
+    step_ns += static_cast<double>(op.busy_ns);
+    locked_ns += OffCpuNs(run, op, "lock");
+  }
+  const std::optional<double> cores = CoresLater(run);
+  return step_ns > 0 && locked_ns >= kStepWaits * step_ns && cores && *cores <= 2 - kOneCore;
+}
+
 void AddInterpreter(const RunView& run, std::vector<ResourceModel>* resources) {
   const double steps = Steps(run.steps);
-  if (steps <= 0 || run.run.duration_ns <= 0) return;
+  // Threads of a pool live as long as batches are taken, not from the program's start.
+  const auto duration_ns =
+      static_cast<double>(run.steps.wall_ns > 0 ? std::min(run.steps.wall_ns, run.run.duration_ns)
+                                                : run.run.duration_ns);
+  if (steps <= 0 || duration_ns <= 0) return;
   ResourceModel interpreter{"Python's interpreter", std::string(kInterpreterLimit), 1, {}};
   // One that is ready but has no core may hold it, as one on a core does.
   double cpu_ns = 0, ready_ns = 0, lifetime_ns = 0, timed_ns = 0, threads_count = 0;
@@ -43,10 +72,9 @@ void AddInterpreter(const RunView& run, std::vector<ResourceModel>* resources) {
     lifetime_ns += static_cast<double>(stage.lifetime_ns);
     threads_count += static_cast<double>(stage.last_parallelism_count);
   }
-  const auto duration_ns = static_cast<double>(run.run.duration_ns);
   if (interpreter.users.empty() || lifetime_ns < kMoreThanOneThread * duration_ns ||
       cpu_ns + ready_ns < kOneCore * duration_ns || cpu_ns > (2 - kOneCore) * duration_ns ||
-      timed_ns < kComputes * lifetime_ns) {
+      (timed_ns < kComputes * lifetime_ns && !StepWaitsForThreads(run))) {
     return;
   }
   // What its threads wait for each other is no demand of theirs.

@@ -65,6 +65,20 @@ bool LimitKind::ShowsAt(const PipelineModel& /*model*/, const Limit& limit, size
   return own && *own == stage;
 }
 
+namespace {
+
+// What starting workers and ending them takes of the trainer's thread, a batch.
+double StartSeconds(const PipelineModel& model) {
+  double start_s = 0;
+  for (size_t i = 0; i < model.operators().size(); ++i) {
+    const Demands::Operator& cost = model.demands().operators[i];
+    if (model.IsReceiving(i, kStartKind)) start_s += cost.cpu_s + cost.blocked_s;
+  }
+  return start_s;
+}
+
+}  // namespace
+
 std::string RuleOfReceiving(const PipelineModel& model, std::optional<size_t> op) {
   if (!op) return "";
   const OperatorModel& blamed = model.operators()[*op];
@@ -73,16 +87,13 @@ std::string RuleOfReceiving(const PipelineModel& model, std::optional<size_t> op
   if (blamed.kind == kFirstBatchKind) return "R31";
   const Demands::Operator& cost = model.demands().operators[*op];
   const bool asks = blamed.kind == kUnpickleKind && cost.blocked_s > kAsksItsWorker * cost.cpu_s;
-  return asks ? "R30" : "R26";
+  if (!asks) return "R26";
+  const double kept_saves_s = (1 - kKeptWorkersStillCost) * StartSeconds(model);
+  return kept_saves_s > (1 - kByNameCosts) * cost.blocked_s ? "R25" : "R30";
 }
 
 bool StartsWorkersAgain(const PipelineModel& model) {
-  double start_s = 0;
-  for (size_t i = 0; i < model.operators().size(); ++i) {
-    const Demands::Operator& cost = model.demands().operators[i];
-    if (model.IsReceiving(i, kStartKind)) start_s += cost.cpu_s + cost.blocked_s;
-  }
-  return start_s * model.demands().rate > kMuchStarting * model.consumers();
+  return StartSeconds(model) * model.demands().rate > kMuchStarting * model.consumers();
 }
 
 double FactorOf(Step step) { return step == Step::kQuarter ? 0.8 : 1 / 1.1; }

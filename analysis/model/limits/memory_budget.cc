@@ -131,8 +131,9 @@ class MemoryBudget final : public LimitKind {
     const double waited = static_cast<double>(account.row->wait_ns) /
                           static_cast<double>(model.run().run.duration_ns);
     return fmt::format(
-        "the memory budget of {} lets {:.0f} split{} of {} be in work at once: the next one waits "
-        "for room {} of the time, {} at most",
+        "the memory budget of {} has room for {:.0f} split{} of {} at a time. The next one waits "
+        "for "
+        "room {} of the time: {} at most",
         Size(model), fit, fit == 1 ? "" : "s", FormatBytes(account.split_bytes),
         FormatPercent(std::min(1.0, waited)), FormatRate(limit.bound, "batches"));
   }

@@ -105,7 +105,7 @@ struct TrendAnswer {
     most = words.change;
     text = fmt::format("{}: {}", pipeline, words.text);
   }
-  std::string Said() const {
+  std::string Sentence() const {
     if (trends == 1) return only;
     if (trends > 0 && undecided == trends)
       return fmt::format("Cannot tell of any of {} pipelines whether its rate changed.", trends);
@@ -211,7 +211,7 @@ HttpResponse Trends(Site& site, const HttpRequest&, const Target&) {
     answer.Add(PipelineName(kind.first), words);
     list.push_back(TrendJson(kind.first, kind.second, runs, words.text));
   }
-  NoTrend none{answer.Said(), ""};
+  NoTrend none{answer.Sentence(), ""};
   if (list.empty()) {
     const auto most = std::max_element(
         order.begin(), order.end(),

@@ -498,7 +498,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R22", "decode limits", Decoding(), silent, "decode limits"},
       {"R23", "four threads where one does", Consuming(4), fires, "3 threads more"},
       {"R23", "one thread each", Consuming(), silent, "no stage has a thread more"},
-      {"R24", "one split fits", Admitted(1), fires, "lets 1 split"},
+      {"R24", "one split fits", Admitted(1), fires, "room for 1 split"},
       {"R24", "many fit, and a stage is slower", Admitted(40), silent, "a stage is slower"},
       {"R24", "no budget",
        With(Decoding(), [](RunView* run) { run->run.settings["pipeline.memory"] = "0"; }), silent,

@@ -4,6 +4,7 @@
 
 #include "analysis/advice/next_step.h"
 #include "analysis/model/bottleneck.h"
+#include "analysis/run/counter_sums.h"
 #include "tests/analysis/made_runs.h"
 
 namespace headrace::analysis {
@@ -32,6 +33,47 @@ RunView RecordThreads(double cpu_s, double blocked_s, double timed, const std::s
   return run;
 }
 
+// The same of threads that wait without a limit, beside a step that waits for other threads for
+// `locked` of its time; `cores`: what the whole program uses.
+RunView RecordStep(double locked, double cores) {
+  RunView run = RecordThreads(0.005, 0.005, 0.02, "thread_call");
+  OperatorRow step;
+  step.name = "step";
+  step.kind = "consumer";
+  step.stage = "trainer";
+  step.stage_index = 1;
+  step.source = "ebpf";
+  StageRow trainer;
+  trainer.name = "trainer";
+  trainer.stage_index = 1;
+  trainer.last_parallelism_count = 1;
+  for (WindowRow& window : run.windows) {
+    OperatorCounters one;
+    one.busy_ns = window.steps.compute_ns;
+    one.on_cpu_ns = window.steps.compute_ns / 4;
+    window.operators.push_back(one);
+    Add(&step, one, window.start_ns == run.windows[0].start_ns);
+    window.stages.emplace_back();
+  }
+  run.operators.push_back(step);
+  run.stages.push_back(trainer);
+  MeasurementRow waits;
+  waits.metric = "off_cpu_ns";
+  waits.cause = "lock";
+  waits.operator_name = "step";
+  waits.stage = "trainer";
+  waits.value = locked * static_cast<double>(step.busy_ns);
+  run.measurements.push_back(waits);
+  run.process_cpu.clear();
+  for (int i = 0; i <= 4; ++i) {
+    HostPointRow point;
+    point.at_ns = i * run.run.duration_ns / 4;
+    point.value = cores * static_cast<double>(point.at_ns);
+    run.process_cpu.push_back(point);
+  }
+  return run;
+}
+
 std::string LimitOf(const RunView& run) {
   return std::string(FindBottleneck(PipelineModel(run)).findings[0].limit.kind_name());
 }
@@ -43,6 +85,12 @@ TEST(Interpreter, ThreadsThatRunInTurnWaitForIt) {
   const NextStep next = NextStepOf(run, statements);
   EXPECT_THAT(next.text, HasSubstr("processes instead of threads"));
   EXPECT_THAT(next.text, Not(HasSubstr("max_workers")));
+}
+
+TEST(Interpreter, AStepThatWaitsForItShowsIt) {
+  EXPECT_EQ(LimitOf(RecordStep(0.7, 1.05)), "interpreter");
+  EXPECT_NE(LimitOf(RecordStep(0.3, 1.05)), "interpreter") << "a step that mostly computes";
+  EXPECT_NE(LimitOf(RecordStep(0.7, 1.6)), "interpreter") << "other threads compute";
 }
 
 TEST(Interpreter, IsNotNamedOfOthers) {

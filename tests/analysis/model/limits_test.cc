@@ -168,7 +168,7 @@ TEST(MemoryBudgetRow, IsNamedWhereFewSplitsFitAndNoThreadIsAdvised) {
   EXPECT_GT(first.bound, 0.95 * rate);
   EXPECT_LT(first.bound, 1.2 * rate) << "it waits four fifths of the time";
   EXPECT_THAT(first.kind->Because(*statements.model, first, 0.8),
-              HasSubstr("memory budget of 200 MiB lets 1 split of 95.4 MiB be in work at once"));
+              HasSubstr("memory budget of 200 MiB has room for 1 split of 95.4 MiB at a time"));
   ASSERT_TRUE(statements.allocation);
   EXPECT_TRUE(statements.allocation->changes.empty()) << "threads make no room";
   const Predictor predictor(*statements.model);
