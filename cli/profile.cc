@@ -22,6 +22,7 @@
 #include "collectors/process_tree.h"
 #include "collectors/recorder.h"
 #include "collectors/segment_search.h"
+#include "collectors/store/exit_text.h"
 #include "dashboards/terminal/progress.h"
 #include "experiments/interrupt.h"
 #include "probes/process.h"

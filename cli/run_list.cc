@@ -80,6 +80,7 @@ std::optional<double> RateOf(const std::vector<collectors::SqlValue>& row) {
 // What the report of a run says, in a few words.
 struct ShortVerdict {
   std::string waited = "-", limit = "-", rate = "-";
+  bool whole_run = false;  // the rate is of all of it, as the report knows no steady part
 };
 
 ShortVerdict VerdictOf(const std::string& database, int64_t run_id) {
@@ -132,12 +133,12 @@ struct ListColumns {
 void PrintLine(const ListColumns& columns, const std::string& run, const std::string& name,
                const std::string& started, const std::string& length, const ShortVerdict& verdict,
                const std::string& tags) {
-  std::string line =
-      fmt::format("{:>5}  {}  {}{} {:>7}  {} {:>14}", run,
-                  dashboards::FitName(name, static_cast<size_t>(columns.name)),
-                  columns.started ? fmt::format("{:<{}}", started, kStartedCells) : "",
-                  columns.length ? fmt::format("{:>{}} ", length, kLengthCells - 1) : "",
-                  verdict.waited, dashboards::FitName(verdict.limit, 13), verdict.rate);
+  std::string line = fmt::format(
+      "{:>5}  {}  {}{} {:>7}  {} {:>14}{}", run,
+      dashboards::FitName(name, static_cast<size_t>(columns.name)),
+      columns.started ? fmt::format("{:<{}}", started, kStartedCells) : "",
+      columns.length ? fmt::format("{:>{}} ", length, kLengthCells - 1) : "", verdict.waited,
+      dashboards::FitName(verdict.limit, 13), verdict.rate, verdict.whole_run ? "*" : "");
   if (columns.tags && !tags.empty()) line += "  " + tags;
   while (line.back() == ' ') line.pop_back();
   fmt::print("{}\n", line);
@@ -210,6 +211,7 @@ void PrintRunList(const std::string& database, const RunFilter& filter, size_t m
   std::vector<dashboards::ListedComparison> comparisons;
   if (std::any_of(lines.begin(), lines.end(), [](const auto& line) { return line.comparison > 0; }))
     comparisons = experiments::ListComparisons(database);
+  bool whole_runs = false;
   for (size_t i = first; i < lines.size(); ++i) {
     if (lines[i].comparison > 0) {
       PrintComparison(columns, lines[i], comparisons, width);
@@ -220,9 +222,10 @@ void PrintRunList(const std::string& database, const RunFilter& filter, size_t m
     ShortVerdict verdict;
     verdict.limit = state;
     if (state != "recording") verdict = VerdictOf(database, IntegerOf(row[kRunId]));
-    // Where the report knows no steady part, of the whole run.
-    if (const auto rate = RateOf(row); rate && verdict.rate == "-")
+    if (const auto rate = RateOf(row); rate && verdict.rate == "-") {
       verdict.rate = FormatRate(*rate, "rows");
+      verdict.whole_run = whole_runs = true;
+    }
     std::string tags = Printable(TextOf(row[kTags]));
     if (state != "complete" && state != "recording") tags = "(" + state + ") " + tags;
     PrintLine(columns, std::to_string(IntegerOf(row[kRunId])), Printable(TextOf(row[kName])),
@@ -230,6 +233,8 @@ void PrintRunList(const std::string& database, const RunFilter& filter, size_t m
               FormatDuration(static_cast<double>(IntegerOf(row[kDuration]))), verdict, tags);
   }
   std::fflush(stdout);
+  if (whole_runs)
+    fmt::print(stderr, "* of the whole run, with its start; rates without * leave it out\n");
   if (first > 0)
     fmt::print(stderr, "{} older line{} not shown: --all shows them\n", first,
                first == 1 ? "" : "s");

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "collectors/store/exit_text.h"
 #include "probes/process.h"
 #include "probes/process_identity.h"
 
@@ -48,18 +47,6 @@ std::string ReadLink(const std::string& path) {
 }
 
 }  // namespace
-
-std::string ExitText(int status) {
-  if (WIFSIGNALED(status)) return fmt::format("killed by signal {}", WTERMSIG(status));
-  if (WIFEXITED(status)) return fmt::format("exited {}", WEXITSTATUS(status));
-  return "";
-}
-
-bool IsCrash(const std::string& exit_text) {
-  int number = 0;
-  if (std::sscanf(exit_text.c_str(), "killed by signal %d", &number) != 1) return false;
-  return number != SIGHUP && number != SIGINT && number != SIGTERM && number != SIGPIPE;
-}
 
 ProcessTree::ProcessTree(int64_t root_pid, int64_t start_ns, std::string root)
     : root_pid_(root_pid),

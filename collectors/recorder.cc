@@ -26,6 +26,7 @@
 #include "collectors/process_tree.h"
 #include "collectors/recorder_cost.h"
 #include "collectors/recorder_target.h"
+#include "collectors/store/exit_text.h"
 #include "probes/host/fork_events.h"
 #include "probes/process.h"
 

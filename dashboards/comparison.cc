@@ -355,7 +355,7 @@ void SayNext(const ComparisonPage& page, std::vector<Sentence>* say) {
   } else if (first.units_needed) {
     say->push_back(
         {"DO",
-         fmt::format("use a quieter machine or longer runs{}: as noisy as this, a change by {} "
+         fmt::format("use a quieter machine or longer runs{}: with this noise, a change of {} "
                      "takes {} {}s",
                      first.figure == Figure::kElapsed ? "" : " (--duration)", MarginText(first),
                      *first.units_needed, ComparedUnitName(input.unit))});

@@ -85,8 +85,8 @@ void SayNode(const NodeType& type, const NodeFit& fit, std::vector<Sentence>* sa
                                  FormatPercent(first.rows_per_s * fit.cpu_s_per_row / type.cores));
   if (fit.bounds.size() > 1) {
     const analysis::NodeBound& next = fit.bounds[1];
-    text += fmt::format("; with enough of that, by its {} at {}",
-                        analysis::NodeResourceName(next.resource), Rows(next.rows_per_s));
+    text += fmt::format("; then by its {} at {}", analysis::NodeResourceName(next.resource),
+                        Rows(next.rows_per_s));
   }
   say->push_back({"NODE", text});
 }
@@ -133,7 +133,7 @@ void SayVerdict(const NodesFile& nodes, const FleetPlan& plan, Section* section)
   SayNode(main, plan.fits[plan.main_type()], &say);
   if (plan.next_node_gain <= 0) {
     say.push_back(
-        {"MORE", fmt::format("more nodes do not help: {} is all used at {}, whatever their number",
+        {"MORE", fmt::format("more nodes do not help: {} is all used at {}",
                              analysis::FleetResourceName(first.resource), Rows(first.rows_per_s))});
   } else {
     std::string more =

@@ -139,7 +139,7 @@ class Planner {
     if (least <= all_nodes) {
       shortage.resource = tightest->resource;
       shortage.text = fmt::format(
-          "that wants {} of {}, and {} is there{}: {} short; the most is {}",
+          "it needs {} of {}, and {} is available{}: {} too little. The most is {}",
           Amount(tightest->resource, plan_.target * tightest->per_row),
           FleetResourceName(tightest->resource), Amount(tightest->resource, tightest->capacity),
           nodes_.headroom > 0

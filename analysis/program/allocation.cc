@@ -94,7 +94,8 @@ class Description {
     const int now = current_.parallelism[s], planned = plan_.settings.parallelism[s];
     const int most = planner_.most()[s];
     if (planned < now) {
-      if (now > most) return fmt::format("{} threads are the most it may have", most);
+      if (now > most)
+        return fmt::format("it may have {} thread{} at most", most, most == 1 ? "" : "s");
       return memory_.Fits(current_) ? "fewer threads leave the cores to the stages that need them"
                                     : "fewer threads fit the memory budget";
     }

@@ -15,6 +15,7 @@
 #include "analysis/run/settings.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
+#include "collectors/store/exit_text.h"
 #include "dashboards/report/accelerator_words.h"
 #include "dashboards/report/limit_words.h"
 #include "dashboards/report/measured.h"
@@ -145,8 +146,8 @@ void AddNext(const Statements& statements, bool advised, FirstPage* page) {
                           IsTrainersThread(*statements.model, *statements.bottleneck);
   if (plan.changes.empty() && at_trainer) return;
   const bool sure = plan.changes.empty() || advised;
-  std::string text = fmt::format("{} {} limit it{}", LimitWord(plan.limited_by),
-                                 sure ? "will" : "would", plan.changes.empty() ? " still" : "");
+  std::string text = fmt::format("{} {} {}limit it", LimitWord(plan.limited_by),
+                                 sure ? "will" : "would", plan.changes.empty() ? "still " : "");
   if (std::isfinite(plan.next_bound) && plan.limited_by.bound > 0) {
     const double room = plan.next_bound / plan.limited_by.bound - 1;
     text += room < 0.005 ? fmt::format(", as {} {}", sure ? "will" : "would", LimitWord(plan.next))
@@ -222,10 +223,40 @@ std::string EarlierLimitText(const Statements& statements, bool before_change) {
                      LimitWord(earlier.limit), ProbabilityText(earlier.probability));
 }
 
+// Processes that were killed with their instrumentation open, while the run went on: what was under
+// way in them is in no figure. Empty: there are none. What a program kills as it ends is no loss.
+std::string KilledWords(const RunView& run) {
+  constexpr int64_t kAsItEndsNs = 1'000'000'000;
+  const analysis::ProcessRow* first = nullptr;
+  int64_t killed = 0;
+  for (const analysis::ProcessRow& process : run.processes) {
+    if (!process.has_accounts || !process.ended_ns || !collectors::IsCrash(process.exit_text) ||
+        *process.ended_ns > run.run.duration_ns - kAsItEndsNs) {
+      continue;
+    }
+    ++killed;
+    if (first == nullptr || *process.ended_ns < *first->ended_ns) first = &process;
+  }
+  if (first == nullptr) return "";
+  const std::string how = first->exit_text.substr(std::string_view("killed by ").size());
+  const std::string when = FormatDuration(static_cast<double>(*first->ended_ns));
+  return killed == 1
+             ? fmt::format(
+                   "Process {} was killed by {} after {}. Work it had begun is not counted.",
+                   first->pid, how, when)
+             : fmt::format(
+                   "{} processes were killed, the first ({}) by {} after {}. Work they had begun "
+                   "is not counted.",
+                   killed, first->pid, how, when);
+}
+
 void AddConditions(const RunView& run, const Statements& statements, FirstPage* page) {
   if (run.run.state != "complete" && !run.run.state.empty()) {
     page->conditions.push_back(
         fmt::format("This run is {}: figures cover what was recorded.", run.run.state));
+  }
+  if (const std::string killed = KilledWords(run); !killed.empty()) {
+    page->conditions.push_back(killed);
   }
   if (const std::optional<OtherLoad> load = OtherLoadOf(run, statements)) {
     page->conditional = true;
@@ -306,12 +337,13 @@ void AddSlowRank(const RunView& run, const Statements& statements, FirstPage* pa
   const std::string functions =
       statements.slow_rank_time ? SampledWords(*statements.slow_rank_time) : "";
   page->lines.push_back(
-      {"why", "All took equally many batches, so the others wait for it within their steps. " +
-                  (functions.empty() ? "What it waits for is not known from all of them together."
+      {"why", "All took the same number of batches, so the others wait for it in each step. " +
+                  (functions.empty() ? "The figures of all ranks together do not say what it "
+                                       "waits for."
                                      : functions)});
   page->lines.push_back({"fix",
-                         "Find what is different about it: its shard, its host, its cores. In the "
-                         "next run, record that rank alone for its own limit:"});
+                         "Find what is different about it: its shard, its host, its cores. To see "
+                         "what limits it, record only that rank of the next run:"});
   page->lines.push_back(
       {"", fmt::format("{} profile -p PID{}", run.program, run.database_option), true});
 }

@@ -20,7 +20,7 @@ using analysis::OutsideLimit;
 using analysis::OutsideUnit;
 using analysis::RunView;
 
-// What reads look like, if that was measured: "reads of 4.00 KiB take 95 us each".
+// What reads look like, if that was measured: "; a read is 4.00 KiB long and takes 95 us".
 std::string ReadSizes(const RunView& run) {
   double requests = 0, bytes = 0, latency = 0;
   for (const analysis::MeasurementRow& row : run.measurements) {
@@ -30,8 +30,8 @@ std::string ReadSizes(const RunView& run) {
     if (row.metric == "block_latency_ns") latency += *row.value;
   }
   if (requests <= 0) return "";
-  std::string text = fmt::format("; reads are of {} each", FormatBytes(bytes / requests));
-  if (latency > 0) text += fmt::format(" and take {}", FormatDuration(latency / requests));
+  std::string text = fmt::format("; a read is {} long", FormatBytes(bytes / requests));
+  if (latency > 0) text += fmt::format(" and takes {}", FormatDuration(latency / requests));
   return text;
 }
 
@@ -77,6 +77,10 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
         return "send fewer and larger objects, as arrays or tensors: more processes do not help, "
                "as "
                "one thread unpickles what all of them send";
+      }
+      if (!PoolThreadDoes(seen).empty()) {
+        return "exchange less with the pool's processes, or share memory with them "
+               "(multiprocessing.shared_memory): more processes do not help";
       }
       if (seen.is_busy_thread) {
         return fmt::format("make {} cheaper, or divide its work among several processes",
@@ -141,9 +145,9 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
       std::string text = "nothing in the loading: it keeps up";
       if (analysis::MayUnpickle(seen)) {
         text =
-            "first tell a step from samplers and unpickling in that thread: pip install py-spy, "
-            "or start the program by 'headrace profile --'. If it is the step, nothing in the "
-            "loading helps";
+            "find out what that thread does: record again with py-spy (pip install py-spy), or "
+            "start the program by 'headrace profile --'. If it trains, nothing in the loading "
+            "helps";
       } else if (analysis::MayLoad(seen)) {
         text =
             "what feeds it keeps up. Look what this thread computes: its step, or part of the "
@@ -155,7 +159,7 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
           const double now = std::round(other.threads_count);
           const double enough = std::max(1.0, std::ceil(now * (1 - other.shares.wait_consumer)));
           if (now >= 2 && enough < now) {
-            text += fmt::format("; {:.0f} of the {:.0f} {} would do", enough, now,
+            text += fmt::format("; {:.0f} of the {:.0f} {} would be enough", enough, now,
                                 torch ? "workers" : "threads");
           }
           break;
@@ -165,8 +169,8 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
     }
     case OutsideLimit::kPauses:
       return fmt::format(
-          "a longer queue may bridge the pauses{}: at most {:.1f} times the rate. Or find what "
-          "pauses: a slow item that others wait for, a file being opened, a retry{}",
+          "a longer queue may bridge the pauses{}: at most {:.1f} times the rate. Or find the "
+          "cause: a slow item that others wait for, a file being opened, a retry{}",
           torch ? " (prefetch_factor; in_order=False where order does not matter)" : "",
           1 / std::max(0.1, 1 - seen.stall_ratio),
           torch ? ", workers that are started again for each epoch (persistent_workers=True)" : "");
@@ -244,8 +248,8 @@ std::string NextLine(const Outside& seen, double gain) {
                        own ? "its step" : ConsumerWord(seen), gain);
   }
   return fmt::format(
-      "the CPU cores will limit it, at {:.1f} times this rate at most; with more of them {}, at "
-      "{:.1f} times",
+      "the CPU cores will limit it, at {:.1f} times this rate at most; with more cores {} would, "
+      "at {:.1f} times",
       more->at_most, ConsumerWord(seen), gain);
 }
 

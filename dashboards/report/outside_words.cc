@@ -87,7 +87,7 @@ std::string WhereTimeGoes(const Outside& seen, size_t u) {
                                {shares.wait_consumer, "waiting for " + ConsumerWord(seen)},
                                {shares.wait_input, consumer ? "waiting for the other threads"
                                                             : "waiting for their input"},
-                               {shares.other, "in waits that no thread of the tree ended"}});
+                               {shares.other, "waiting for something outside the program"}});
   }
   std::string text;
   for (const auto& [share, words] : parts) {
@@ -101,8 +101,10 @@ std::string WhereTimeGoes(const Outside& seen, size_t u) {
 std::string BusyThreadWord(const Outside& seen) {
   const analysis::PythonThreads& threads = *seen.python_threads;
   const bool is_named = !threads.busy_thread.starts_with("python");
-  return fmt::format("another thread of {}'s process, {}", ConsumerWord(seen),
-                     is_named ? threads.busy_thread : "in " + threads.busy_function);
+  const std::string of_pool = PoolThreadDoes(seen);
+  return fmt::format("another thread of {}'s process, {}{}", ConsumerWord(seen),
+                     is_named ? threads.busy_thread : "in " + threads.busy_function,
+                     of_pool.empty() ? "" : ", which " + of_pool);
 }
 
 std::string LimitWord(const Outside& seen, OutsideLimit limit) {
@@ -289,8 +291,13 @@ std::string LimitOfOne(const Outside& seen) {
       return fmt::format("{}: {}{}", named(first), unit.name, StepFunction(seen));
     }
     const bool said = LimitWord(seen, first.limit) == unit.name;
-    std::string text =
-        fmt::format("{}: {}pid {}", named(first), said ? "" : unit.name + ", ", Pids(seen, unit));
+    const std::string pids = Pids(seen, unit);
+    std::string text = named(first) + ": ";
+    if (unit.name.ends_with("(" + pids + ")")) {
+      text += unit.name;  // "process pt_data_worker (200)"
+    } else {
+      text += fmt::format("{}pid {}", said ? "" : unit.name + ", ", pids);
+    }
     if (!seen.compute_place.empty()) {
       text += ", most of it in " + seen.compute_place;
     } else if (!seen.activity_place.empty()) {

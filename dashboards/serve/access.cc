@@ -82,7 +82,8 @@ std::optional<HttpResponse> Refuse(const HttpRequest& request, const std::string
                          "open the address that 'headrace serve' printed");
   }
   if (request.method != "GET" && request.method != "HEAD" && request.method != "POST") {
-    return ErrorResponse(405, "only GET and POST are answered", request.method.substr(0, 20));
+    return NotAllowed("GET, HEAD, POST", "only GET and POST are answered",
+                      request.method.substr(0, 20));
   }
   if (request.method == "POST") {
     std::string type = LowerCase(request.Header("content-type"));

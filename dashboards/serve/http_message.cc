@@ -76,4 +76,11 @@ HttpResponse ErrorResponse(int status, const std::string& what, const std::strin
   return response;
 }
 
+HttpResponse NotAllowed(const std::string& allowed, const std::string& what,
+                        const std::string& where) {
+  HttpResponse response = ErrorResponse(405, what, where);
+  response.headers.push_back({"Allow", allowed});
+  return response;
+}
+
 }  // namespace headrace::dashboards

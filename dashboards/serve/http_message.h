@@ -37,5 +37,8 @@ Target ParseTarget(const std::string& target);
 // {"error": {"what", "where", "fix"}}.
 HttpResponse ErrorResponse(int status, const std::string& what, const std::string& where = "",
                            const std::string& fix = "");
+// 405, with the methods that the address is asked by: "GET, HEAD".
+HttpResponse NotAllowed(const std::string& allowed, const std::string& what,
+                        const std::string& where);
 
 }  // namespace headrace::dashboards

@@ -13,6 +13,7 @@
 namespace headrace::dashboards {
 namespace {
 
+constexpr const char* kByGet = "GET, HEAD";
 constexpr size_t kLeastCompressedBytes = 1400;  // one packet
 
 int StatusOf(ExitCode code) {
@@ -151,7 +152,7 @@ void Site::Prepare(int64_t run_id) {
 HttpResponse Site::Find(const HttpRequest& request, const Target& target) {
   const std::string& path = target.path;
   if (PaceOf(path) == Pace::kAtOnce && request.method == "POST") {
-    return ErrorResponse(405, "pages are asked by GET", path);
+    return NotAllowed(kByGet, "pages are asked by GET", path);
   }
   if (path == "/app.js") return Asset(request, AppScript(), "text/javascript; charset=utf-8");
   if (path == "/style.css") return Asset(request, AppStyle(), "text/css; charset=utf-8");
@@ -161,7 +162,8 @@ HttpResponse Site::Find(const HttpRequest& request, const Target& target) {
     if (path != name && !(endpoint.below && path.starts_with(name + "/"))) continue;
     const std::string method = request.method == "HEAD" ? "GET" : request.method;
     if (method != endpoint.method) {
-      return ErrorResponse(405, fmt::format("{} is asked by {}", name, endpoint.method), path);
+      return NotAllowed(std::string_view(endpoint.method) == "GET" ? kByGet : endpoint.method,
+                        fmt::format("{} is asked by {}", name, endpoint.method), path);
     }
     return endpoint.make(*this, request, target);
   }
@@ -178,8 +180,9 @@ HttpResponse Site::AnswerOfRun(const HttpRequest& request, const Target& target)
   const PageAnswer* answer = Registry<PageAnswer>::Global().Find(asked->name);
   if (answer == nullptr) return nothing();
   if (answer->takes_body != (request.method == "POST")) {
-    return ErrorResponse(
-        405, fmt::format("{} is asked by {}", asked->name, answer->takes_body ? "POST" : "GET"),
+    return NotAllowed(
+        answer->takes_body ? "POST" : kByGet,
+        fmt::format("{} is asked by {}", asked->name, answer->takes_body ? "POST" : "GET"),
         target.path);
   }
   collectors::ReadStore store(cache_.database());

@@ -73,6 +73,19 @@ PY
   "$HEADRACE" runs --json | jq -e '.runs[0] | .rows_per_second > 0 and .wait_ratio > 0 and .comparison_id == null'
 }
 
+@test "runs: a rate of the whole run is marked, where the report has no verdict" {
+  cat > short.toml <<'TOML'
+pipeline = { name = "short" }
+source = { synthetic = { elements = 0, rows = 8, bytes = "1KiB" } }
+consumer = { step = "1ms" }
+stage = [{ name = "load", operators = [{ sleep = "2ms" }] }]
+TOML
+  "$HEADRACE" run short.toml --duration 20ms --level 1 --quiet
+  "$HEADRACE" runs > list 2> notes
+  grep -q ' no verdict .* rows/s\*$' list
+  grep -q '^\* of the whole run' notes
+}
+
 @test "runs: found by word and by time" {
   take_recorded
   "$HEADRACE" runs tag first nightly

@@ -340,6 +340,34 @@ TEST(Report, AShortRunSeenFromOutsideSaysOnceWhatItIs) {
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("this run has no instrumentation")));
 }
 
+// Work that a killed process had begun is in no figure, which its page says; not of those that end
+// as they are asked to, keep no accounts, or are killed as the program ends.
+TEST(Report, ProcessesThatWereKilledAreNamed) {
+  RunView run = Recorded(DecodeLimits());
+  const int64_t end_ns = run.run.duration_ns;
+  const auto add = [&](int64_t pid, const char* exit_text, int64_t ended_ns, bool has_accounts) {
+    analysis::ProcessRow process;
+    process.process_id = process.pid = pid;
+    process.has_accounts = has_accounts;
+    process.ended_ns = ended_ns;
+    process.exit_text = exit_text;
+    run.processes.push_back(process);
+  };
+  const auto page = [&] { return testing::PrintToString(Make(run).first.conditions); };
+  add(11, "exited 1", 2'000'000'000, true);
+  add(12, "killed by signal 15", 2'000'000'000, true);
+  add(13, "killed by signal 9", 2'000'000'000, false);
+  add(14, "killed by signal 9", end_ns - 100'000'000, true);
+  EXPECT_THAT(page(), testing::Not(testing::HasSubstr("killed by")));
+  add(15, "killed by signal 9", 3'000'000'000, true);
+  EXPECT_THAT(page(), testing::HasSubstr(
+                          "Process 15 was killed by signal 9 after 3.00 s. Work it had begun "
+                          "is not counted."));
+  add(16, "killed by signal 11", 2'500'000'000, true);
+  EXPECT_THAT(page(), testing::HasSubstr(
+                          "2 processes were killed, the first (16) by signal 11 after 2.50 s."));
+}
+
 TEST(Report, InterruptedRunsAreMarked) {
   RunView run = Recorded(DecodeLimits());
   run.run.state = "interrupted";

@@ -26,7 +26,10 @@ using testing::HasSubstr;
 // A connection to the server of a test.
 class Client {
  public:
-  explicit Client(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  // `room`: how many bytes the kernel keeps for it; 0: as usual.
+  explicit Client(uint16_t port, int room = 0)
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    if (room > 0) setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
@@ -147,6 +150,82 @@ TEST_F(ServedSocket, AnAnswerIsAsLongAsItsHeadSays) {
   EXPECT_THAT(closed.head, testing::Not(HasSubstr("Connection:")));
   client.Send(old + "Connection: keep-alive\r\n\r\n");
   EXPECT_THAT(client.Receive("ok"), HasSubstr("\r\nConnection: keep-alive\r\n"));
+}
+
+// A reader who takes nothing for a while: what the kernel has no room for is written in pieces.
+TEST_F(ServedSocket, ASlowReaderGetsAllOfManyAnswers) {
+  constexpr int kAnswers = 8;  // more than the kernel keeps for a connection, 4 MiB
+  const std::string body = R"({"sql":"SELECT hex(zeroblob(400000)) AS zeros"})";
+  const std::string ask =
+      Head("POST /api/sql") +
+      fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", body.size(),
+                  body);
+  Client client(server_->port(), 4096);
+  for (int i = 0; i < kAnswers; ++i) client.Send(ask);
+  client.Send(Head("GET /app.js") + "Connection: close\r\n\r\n");
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  std::string rest = client.Receive("", 60'000'000'000);
+  for (int i = 0; i < kAnswers; ++i) {
+    const Read answer(rest);
+    ASSERT_THAT(answer.head, HasSubstr("200 OK")) << i;
+    ASSERT_GT(answer.length, 800'000u) << i;
+    ASSERT_GT(answer.body.size(), answer.length) << i;
+    const std::string zeros = answer.body.substr(0, answer.length);
+    EXPECT_THAT(nlohmann::json::parse(zeros).dump(), HasSubstr(std::string(800'000, '0'))) << i;
+    rest = answer.body.substr(answer.length);
+  }
+  const Read script(rest);
+  EXPECT_THAT(script.head, HasSubstr("200 OK"));
+  EXPECT_EQ(script.body, AppScript());
+}
+
+// Who has an answer under its tag gets none again; under another tag, or of another run, it comes.
+TEST_F(ServedSocket, ATagIsOfOneAnswer) {
+  const auto ask = [&](const std::string& target, const std::string& tag) {
+    return Read(Ask(Head("GET " + target) + "If-None-Match: " + tag +
+                    "\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n"));
+  };
+  const auto tag_of = [](const Read& answer) {
+    constexpr std::string_view kTag = "\r\nETag: ";
+    const size_t at = answer.head.find(kTag);
+    if (at == std::string::npos) return std::string();
+    const size_t begin = at + kTag.size();
+    return answer.head.substr(begin, answer.head.find('\r', begin) - begin);
+  };
+  for (const char* target : {"/", "/style.css", "/api/runs/1/report", "/api/runs/1/course"}) {
+    SCOPED_TRACE(target);
+    const Read first = ask(target, "\"another\"");
+    EXPECT_THAT(first.head, testing::StartsWith("HTTP/1.1 200 "));
+    EXPECT_GT(first.length, 0u);
+    const std::string tag = tag_of(first);
+    EXPECT_THAT(tag, testing::MatchesRegex("\".+\""));
+    const Read again = ask(target, tag);
+    EXPECT_THAT(again.head, testing::StartsWith("HTTP/1.1 304 "));
+    EXPECT_EQ(tag_of(again), tag);
+    EXPECT_EQ(again.body, "");
+    EXPECT_THAT(again.head, testing::Not(HasSubstr("Content-Length")));
+  }
+  EXPECT_NE(tag_of(ask("/", "")), tag_of(ask("/style.css", "")));
+}
+
+// A method that an address is not asked by is refused with those that it is asked by.
+TEST_F(ServedSocket, ARefusedMethodIsAnsweredWithThoseThatAreAllowed) {
+  const std::string body = "Content-Type: application/json\r\nContent-Length: 2\r\n";
+  const struct {
+    const char* line;
+    const char* allowed;
+  } kCases[] = {{"PUT /", "GET, HEAD, POST"},      {"DELETE /api/runs/1/report", "GET, HEAD, POST"},
+                {"POST /", "GET, HEAD"},           {"POST /app.js", "GET, HEAD"},
+                {"POST /api/runs", "GET, HEAD"},   {"POST /api/runs/1/report", "GET, HEAD"},
+                {"GET /api/sql", "POST"},          {"HEAD /api/sql", "POST"},
+                {"GET /api/runs/1/whatif", "POST"}};
+  for (const auto& each : kCases) {
+    const Read answer(Ask(Head(each.line) + body + "Connection: close\r\n\r\n{}"));
+    EXPECT_THAT(answer.head, testing::StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"))
+        << each.line;
+    EXPECT_THAT(answer.head + "\r\n", HasSubstr(fmt::format("\r\nAllow: {}\r\n", each.allowed)))
+        << each.line;
+  }
 }
 
 TEST_F(ServedSocket, RefusesWhatIsTooLargeOrNoRequest) {

@@ -9,6 +9,7 @@
   glossary   the glossary is in order and defines no word twice
   start      the README shows the two commands that build, `make demo` and `make test`
   site       mkdocs.yml lists every document once, in the order of docs/index.md
+  words      how many words the documents have that people write, outside code blocks: only if it is asked for
 
 Prints what is wrong, one line each, and ends with 1. tests/docs/documents_test.py checks that it finds what it should.
 """
@@ -159,15 +160,28 @@ def start(source):
             yield f"README.md: no block shows {command}"
 
 
+PRINTED = {"accuracy", "accuracy-real", "characterization", "events", "features"}  # by programs, whatever they find
+
+
+def words(source):
+    """A third less than the 87,551 of 2026-11-26 was asked."""
+    count = sum(len(re.sub(r"^```.*?^```", "", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL).split())
+                for document in source.glob("docs/*.md") if document.stem not in PRINTED)
+    print(f"{count} words; at most 58,367 were asked")
+    if count > 58367:
+        yield f"docs: {count - 58367} words too many"
+
+
 CHECKS = {"links": links, "messages": messages, "tutorial": tutorial, "commands": commands, "glossary": glossary, "site": site,
           "start": start}
 
 
 def main(names):
-    unknown = [name for name in names if name not in CHECKS]
+    checks = {**CHECKS, "words": words}
+    unknown = [name for name in names if name not in checks]
     if unknown:
-        sys.exit(f"documents.py: no check {unknown[0]}; there are {', '.join(CHECKS)}")
-    wrong = [line for name in names or CHECKS for line in CHECKS[name](SOURCE)]
+        sys.exit(f"documents.py: no check {unknown[0]}; there are {', '.join(checks)}")
+    wrong = [line for name in names or CHECKS for line in checks[name](SOURCE)]
     print("\n".join(wrong) if wrong else "the documents are right")
     return 1 if wrong else 0
 

@@ -115,8 +115,8 @@ void AddOthers(const std::vector<Recommendation>& all, Section* section) {
   }
   const size_t rest = silent - near.size();
   if (rest > 0) {
-    text += fmt::format("{}{}{} not worth it or not of this run", text.empty() ? "" : "; ", rest,
-                        near.empty() ? "" : " more");
+    text += fmt::format("{}{}{} {} not worth it, or not for such a run", text.empty() ? "" : "; ",
+                        rest, near.empty() ? "" : " more", rest == 1 ? "is" : "are");
   }
   if (!unknown.empty()) {
     text += fmt::format("{}not measured: {}", text.empty() ? "" : "; ", unknown);
@@ -221,7 +221,7 @@ std::optional<Section> Recommendations(const analysis::RunView& run,
   }
   if (fired == 0) {
     section.sentences.push_back(
-        {"none", outside ? "no rule of these calls for a change; the first page has what limits"
+        {"none", outside ? "none of these rules calls for a change; the first page says what limits"
                          : "no recommendation is certain to gain in this run"});
   }
   for (const Recommendation& one : all) {

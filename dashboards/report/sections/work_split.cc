@@ -47,7 +47,7 @@ std::optional<Section> WorkSplit(const analysis::RunView& run,
                       CellText(cpu.cores_wanted))
                 : "; " + cpu.cores_wanted.reason();
     const analysis::CoreBudget budget = analysis::CoreBudgetOf(run, model.cores_used());
-    if (budget.cores) text += fmt::format("; {:.2f} are there", *budget.cores);
+    if (budget.cores) text += fmt::format("; {:.2f} are available", *budget.cores);
     section.sentences.push_back({"cores", text});
   }
   section.tables.push_back(
