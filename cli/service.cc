@@ -129,22 +129,15 @@ std::vector<reader::service::Addressed> Scale(const ServiceOptions& options,
   scaling->Bound(local->most());
   const auto decision = scaling->Watch(status, MonotonicNs());
   // Those that drain are still there, and wanted no longer when they end.
-  const auto draining = std::count_if(status.workers.begin(), status.workers.end(),
-                                      [](const auto& one) { return one.is_draining; });
-  local->ScaleTo(scaling->wanted() + static_cast<uint32_t>(draining));
+  local->ScaleTo(scaling->wanted() + experiments::DrainingWorkers(status));
   if (!decision) return say;
   fleet->Decide(decision->limit, decision->reason, decision->from, decision->to,
                 decision->batches_per_second);
   if (decision->to == decision->from) return say;
   SayService(options, fmt::format("{} workers instead of {}: {}", decision->to, decision->from,
                                   decision->reason));
-  if (decision->to > decision->from) return say;
-  auto workers = status.workers;
-  std::erase_if(workers, [](const auto& one) { return one.is_draining; });
-  std::sort(workers.begin(), workers.end(),
-            [](const auto& a, const auto& b) { return a.sent_units < b.sent_units; });
-  const size_t fewer = std::min<size_t>(decision->from - decision->to, workers.size());
-  for (size_t i = 0; i < fewer; ++i) dispatcher->Drain(workers[i].peer, &say);
+  for (const uint64_t peer : experiments::WorkersToDrain(status, *decision))
+    dispatcher->Drain(peer, &say);
   return say;
 }
 

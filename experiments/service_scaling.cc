@@ -114,4 +114,22 @@ std::optional<ScalingDecision> ServiceScaling::Watch(const service::DispatcherSt
   return is_news ? latest_ : std::nullopt;
 }
 
+uint32_t DrainingWorkers(const service::DispatcherStatus& status) {
+  return static_cast<uint32_t>(std::count_if(status.workers.begin(), status.workers.end(),
+                                             [](const auto& one) { return one.is_draining; }));
+}
+
+std::vector<uint64_t> WorkersToDrain(const service::DispatcherStatus& status,
+                                     const ScalingDecision& decision) {
+  if (decision.to >= decision.from) return {};
+  auto workers = status.workers;
+  std::erase_if(workers, [](const auto& one) { return one.is_draining; });
+  std::sort(workers.begin(), workers.end(),
+            [](const auto& a, const auto& b) { return a.sent_units < b.sent_units; });
+  workers.resize(std::min<size_t>(decision.from - decision.to, workers.size()));
+  std::vector<uint64_t> peers;
+  for (const service::WorkerStatus& worker : workers) peers.push_back(worker.peer);
+  return peers;
+}
+
 }  // namespace headrace::experiments

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "reader/service/autoscaler.h"
 #include "reader/service/dispatcher.h"
@@ -62,5 +63,13 @@ class ServiceScaling {
   std::map<uint64_t, Seen> seen_;
   std::optional<ScalingDecision> latest_;
 };
+
+// How many of the workers are told to end, and still there.
+uint32_t DrainingWorkers(const reader::service::DispatcherStatus& status);
+
+// Peers of those that are to be drained for `decision`: those that sent the fewest units. Empty
+// where it wants no fewer workers.
+std::vector<uint64_t> WorkersToDrain(const reader::service::DispatcherStatus& status,
+                                     const ScalingDecision& decision);
 
 }  // namespace headrace::experiments

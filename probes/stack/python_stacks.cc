@@ -218,7 +218,9 @@ std::vector<int64_t> PythonStacks::Roots() {
 }
 
 void PythonStacks::Begin(int64_t root) {
-  const auto [loops, is_new] = loops_.try_emplace(root, FoldersOf(*host_, root));
+  auto loops = loops_.find(root);
+  const bool is_new = loops == loops_.end();
+  if (is_new) loops = loops_.try_emplace(root, FoldersOf(*host_, root)).first;
   const auto stat = is_new ? ReadProcessStat(root) : std::nullopt;
   if (stat) {
     // The clock of files may have been set since: a minute counts as nothing.

@@ -337,20 +337,14 @@ class LiveJob {
     Hide(now, &status);
     scaling_.Bound(local_.most());
     const auto decision = scaling_.Watch(status, now);
-    const auto draining = std::count_if(status.workers.begin(), status.workers.end(),
-                                        [](const auto& one) { return one.is_draining; });
-    local_.ScaleTo(scaling_.wanted() + static_cast<uint32_t>(draining));
+    local_.ScaleTo(scaling_.wanted() + experiments::DrainingWorkers(status));
     local_.Turn(now);
     if (const auto passed = (now - begin_ns_) / kIntervalNs;
         passed > static_cast<int64_t>(wanted_.size()))
       wanted_.push_back(static_cast<int>(scaling_.wanted()));
-    if (!decision || decision->to >= decision->from) return say;
-    auto workers = status.workers;
-    std::erase_if(workers, [](const auto& one) { return one.is_draining; });
-    std::sort(workers.begin(), workers.end(),
-              [](const auto& a, const auto& b) { return a.sent_units < b.sent_units; });
-    const size_t fewer = std::min<size_t>(decision->from - decision->to, workers.size());
-    for (size_t i = 0; i < fewer; ++i) dispatcher->Drain(workers[i].peer, &say);
+    if (!decision) return say;
+    for (const uint64_t peer : experiments::WorkersToDrain(status, *decision))
+      dispatcher->Drain(peer, &say);
     return say;
   }
 

@@ -145,5 +145,23 @@ TEST(ServiceScaling, WithoutReportsNothingIsDecided) {
   EXPECT_EQ(scaling.wanted(), 2u);
 }
 
+TEST(ServiceScaling, ThoseThatSentLeastAreDrained) {
+  service::DispatcherStatus status;
+  for (const uint64_t sent : {30, 10, 40, 20}) {
+    service::WorkerStatus worker;
+    worker.peer = 100 + sent;
+    worker.sent_units = sent;
+    status.workers.push_back(worker);
+  }
+  status.workers[1].is_draining = true;
+  EXPECT_EQ(DrainingWorkers(status), 1u);
+  ScalingDecision decision;
+  decision.from = 3;
+  decision.to = 1;
+  EXPECT_EQ(WorkersToDrain(status, decision), (std::vector<uint64_t>{120, 130}));
+  decision.to = 3;
+  EXPECT_TRUE(WorkersToDrain(status, decision).empty());
+}
+
 }  // namespace
 }  // namespace headrace::experiments

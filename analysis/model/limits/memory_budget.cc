@@ -132,8 +132,7 @@ class MemoryBudget final : public LimitKind {
                           static_cast<double>(model.run().run.duration_ns);
     return fmt::format(
         "the memory budget of {} has room for {:.0f} split{} of {} at a time. The next one waits "
-        "for "
-        "room {} of the time: {} at most",
+        "for room {} of the time: {} at most",
         Size(model), fit, fit == 1 ? "" : "s", FormatBytes(account.split_bytes),
         FormatPercent(std::min(1.0, waited)), FormatRate(limit.bound, "batches"));
   }

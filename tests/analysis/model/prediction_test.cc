@@ -40,6 +40,25 @@ SimulatedPipeline Ordered(int threads) {
   return pipeline;
 }
 
+// What one pair of runs differs by from the next is in the promise, also where a bound is near.
+TEST(Prediction, OfAProgramOfOthersIsLessSure) {
+  SimulatedPipeline pipeline;
+  pipeline.cores = 2;
+  pipeline.stages = {{"load", 1, 4, {{"load", 0.008, 0, 0, 0, 0.1, -1}}}};
+  pipeline.consumer_s = 0.001;
+  const auto predicted = [&](const std::string& path) {
+    RunView run = Record(pipeline, 20, 5);
+    run.run.pipeline_path = path;
+    const PipelineModel model(run);
+    Settings more = model.current();
+    more.parallelism[0] = 4;
+    return Predictor(model).Predict({more, {}}).interval;
+  };
+  const Interval own = predicted("pipeline.toml"), foreign = predicted("");
+  EXPECT_LT(foreign.low, 0.95 * own.low);
+  EXPECT_GT(foreign.high, 1.05 * own.high);
+}
+
 TEST(Prediction, LearnsTheShapeOfCostsFromThePresentRate) {
   RunView run = Record(Ordered(6), 400, 5);
   run.run.element_order = "file";

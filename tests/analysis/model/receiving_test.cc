@@ -93,6 +93,22 @@ TEST(Receiving, TensorsAreToBeSharedByName) {
   EXPECT_GT(next.gain, 0.5) << "of 8 ms, 6 are waited";
 }
 
+// Unpickling may be blamed for what it computes as well; sharing by name saves its waits alone.
+TEST(Receiving, KeptWorkersComeFirstWhereTheySaveMore) {
+  const auto rule_of_unpickling = [](double start_s) {
+    Received costs;
+    costs.unpickle_blocked_s = 0.004;
+    costs.start_s = start_s;
+    const RunView run = RecordReceived(costs, 10, 1);
+    const auto unpickle = std::find_if(run.operators.begin(), run.operators.end(),
+                                       [](const OperatorRow& op) { return op.name == "unpickle"; });
+    return RuleOfReceiving(PipelineModel(run),
+                           static_cast<size_t>(unpickle - run.operators.begin()));
+  };
+  EXPECT_EQ(rule_of_unpickling(0.002), "R30");
+  EXPECT_EQ(rule_of_unpickling(0.008), "R25");
+}
+
 // While its worker computes, the trainer's thread waits for what it asks: that is the worker's
 // time.
 TEST(Receiving, WaitsForAWorkerThatComputesAreTheWorkers) {
