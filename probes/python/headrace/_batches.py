@@ -223,7 +223,7 @@ class ReadyBatches:
         """Of each queue, in pipeline order."""
         iterator = self.iterator
         ready = iterator._worker_result_queue.qsize()
-        early = sum(len(task) > 1 for task in iterator._task_info.values())  # arrived before their turn
+        early = _receive.early_batches(iterator)
         if self.pinned:
             return ready, iterator._data_queue.qsize() + early
         return (ready + early,)

@@ -124,6 +124,14 @@ class Receiving:
         self.first, self.new = True, False
 
 
+def early_batches(iterator):
+    """How many batches arrived before their turn and are kept until then."""
+    tasks = iterator._task_info
+    if len(tasks) == getattr(iterator, "_tasks_outstanding", None):
+        return 0  # all of them are still with the workers
+    return sum(len(task) > 1 for task in tasks.values())
+
+
 class _Samples:
     """Overrides a method of torch's iterators: which rows the next batch is of is found by the trainer's own thread."""
 
@@ -146,8 +154,7 @@ class _Receives(_Samples):
         receiving = self._headrace_receiving
         if receiving.first and receiving.new:
             return super()._try_get_data(*arguments, **named)  # waits for workers that start
-        early = any(len(task) > 1 for task in self._task_info.values())
-        waiting = _IN_ORDER if early else _RECEIVE
+        waiting = _IN_ORDER if early_batches(self) else _RECEIVE
         if _wait_in(waiting.handle) and waiting.bind():
             _wait_in(waiting.handle)
         try:
