@@ -386,6 +386,7 @@ Bottleneck FindBottleneck(const Predictor& predictor) {
     };
     bottleneck.disagreement = fmt::format("the waits and queues point at {}, the costs at {}",
                                           word(*bottleneck.witness), word(first));
+    sure = std::min(sure, kMostWhereWaitsDisagree);
   }
   if (first.Is(kCoresLimit)) bottleneck.alone = LimitAlone(model, limits);
   Decide(model, predictor.simulated_now(), LeastBound(limits), &bottleneck);

@@ -60,6 +60,22 @@ TEST(Verdict, WaitsAndDemandsAgreeOnAClearStage) {
   EXPECT_TRUE(bottleneck.disagreement.empty()) << bottleneck.disagreement;
 }
 
+TEST(Verdict, WhatWaitsContradictIsNotSaidForSure) {
+  RunView run = Record(Chain({0.0052, 0.006, 0.002}, 0.001), 8, 1);
+  const double alone = FindBottleneck(PipelineModel(run)).findings[0].probability;
+  EXPECT_GT(alone, 0.9);
+  // The queue before stage b is said to be empty, that behind it full: so a keeps b waiting.
+  run.queues[0].empty_ratio = 1;
+  run.queues[0].full_ratio = 0;
+  run.queues[1].full_ratio = 1;
+  const Bottleneck contradicted = FindBottleneck(PipelineModel(run));
+  EXPECT_EQ(contradicted.findings[0].limit.name, "b");
+  EXPECT_EQ(contradicted.disagreement,
+            "the waits and queues point at stage a, the costs at stage b");
+  EXPECT_LT(contradicted.findings[0].probability, 0.9);
+  EXPECT_GT(contradicted.findings[0].probability, 0.7);
+}
+
 // A pipeline may account its consumer as a stage; that is not a stage to give threads to.
 TEST(Verdict, TheConsumersOwnAccountIsNotAStage) {
   RunView run = Record(Chain({0.002, 0.003}, 0.01), 8, 1);
