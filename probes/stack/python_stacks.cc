@@ -16,6 +16,7 @@
 #include <ctime>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -29,7 +30,10 @@
 namespace headrace::probes::stack {
 namespace {
 
-constexpr size_t kMostSpies = 4;
+constexpr size_t kMostSpies = 16;
+constexpr size_t kMostAlone = 8;  // processes of a group that get runs of their own
+// A process that ends younger than that was short-lived; so long after one the next are expected.
+constexpr int64_t kYoungNs = 10'000'000'000, kCalmNs = 30'000'000'000;
 constexpr size_t kMostStacks = 20'000;
 constexpr size_t kMostBytes = 16 << 20;  // of frames that are kept, and of what one run writes
 constexpr int kMostFailures = 5;
@@ -188,36 +192,98 @@ bool PythonStacks::IsPython(int64_t pid) {
   return programs_.insert_or_assign(pid, std::move(now)).first->second.is_python;
 }
 
-// Python processes that no other Python process of the target started.
-std::vector<int64_t> PythonStacks::Roots() {
+// Python processes, by the topmost Python process of the target above them.
+void PythonStacks::FindGroups() {
   std::set<int64_t> python;
   for (const int64_t pid : target_->pids) {
     if (IsPython(pid)) python.insert(pid);
   }
+  processes_ = python.size();
+  const int64_t now = MonotonicNs();
   const std::set<int64_t> live(target_->pids.begin(), target_->pids.end());
+  std::map<int64_t, int64_t> roots;  // of each process
+  for (const int64_t pid : python) {
+    int64_t& root = roots[pid] = pid;
+    int64_t parent = pid;
+    for (int depth = 0; depth < 64; ++depth) {
+      const auto stat = ReadProcessStat(parent);
+      if (!stat || !live.contains(stat->parent_pid)) break;
+      parent = stat->parent_pid;
+      if (python.contains(parent)) root = parent;
+    }
+    Group& group = groups_.try_emplace(root, Group{now, 0, {}}).first->second;
+    group.members.try_emplace(pid, now);
+  }
+  for (auto& [root, group] : groups_) {
+    std::erase_if(group.members, [&, root = root, &group = group](const auto& member) {
+      const auto found = roots.find(member.first);
+      if (found != roots.end() && found->second == root) return false;
+      if (found == roots.end() && now - member.second < kYoungNs) group.short_lived_ns = now;
+      return true;
+    });
+  }
+  std::erase_if(groups_, [](const auto& each) { return each.second.members.empty(); });
   std::erase_if(programs_, [&](const auto& each) { return !live.contains(each.first); });
   std::erase_if(failures_, [&](const auto& each) { return !live.contains(each.first); });
   std::erase_if(next_ns_, [&](const auto& each) { return !live.contains(each.first); });
   std::erase_if(loops_, [&](const auto& each) {
-    return !live.contains(each.first) && !spies_.contains(each.first);
+    return !groups_.contains(each.first) &&
+           std::none_of(spies_.begin(), spies_.end(),
+                        [&](const auto& spy) { return spy.second.root == each.first; });
   });
-  processes_ = python.size();
-  std::vector<int64_t> roots;
-  for (const int64_t pid : python) {
-    int64_t parent = pid;
-    bool is_below = false;
-    for (int depth = 0; depth < 64 && !is_below; ++depth) {
-      const auto stat = ReadProcessStat(parent);
-      if (!stat || !live.contains(stat->parent_pid)) break;
-      parent = stat->parent_pid;
-      is_below = python.contains(parent);
-    }
-    if (!is_below) roots.push_back(pid);
-  }
-  return roots;
 }
 
-void PythonStacks::Begin(int64_t root) {
+// Whether one run is to find the group's processes by itself, as they may not last.
+bool PythonStacks::FollowsChildren(const Group& group) const {
+  const int64_t now = MonotonicNs();
+  return now - group.begun_ns < options_.first_s * 1'000'000'000 ||
+         group.members.size() > kMostAlone ||
+         (group.short_lived_ns != 0 && now - group.short_lived_ns < kCalmNs);
+}
+
+// Ends the group's runs of the other kind, which see the same processes. Whether there are some
+// still. What follows children ends soon by itself.
+bool PythonStacks::EndsOthers(int64_t root, bool with_children) {
+  bool any = false;
+  for (auto& [pid, spy] : spies_) {
+    if (spy.root != root || spy.with_children == with_children) continue;
+    any = true;
+    if (!spy.with_children && !std::exchange(spy.is_told, true)) kill(spy.child, SIGINT);
+  }
+  return any;
+}
+
+void PythonStacks::BeginAll() {
+  const int64_t now = MonotonicNs();
+  size_t given_up = 0, wanted = 0;
+  unseen_ = 0;
+  for (const auto& [root, group] : groups_) {
+    const bool with_children = FollowsChildren(group);
+    if (EndsOthers(root, with_children)) continue;
+    std::vector<int64_t> pids = {root};
+    if (!with_children) {
+      pids.clear();
+      for (const auto& [pid, seen_ns] : group.members) pids.push_back(pid);
+    }
+    wanted += pids.size();
+    for (const int64_t pid : pids) {
+      if (spies_.contains(pid)) continue;
+      if (failures_[pid] >= kMostFailures) {
+        given_up++;
+      } else if (spies_.size() >= kMostSpies) {
+        unseen_++;
+      } else if (now >= next_ns_[pid]) {
+        Begin(pid, root, with_children);
+      }
+    }
+  }
+  if (given_up > 0 && given_up == wanted && samples_ == 0) {
+    throw Error(ExitCode::kFailure, why_);
+  }
+  unseen_ += static_cast<int64_t>(given_up);
+}
+
+void PythonStacks::Begin(int64_t pid, int64_t root, bool with_children) {
   auto loops = loops_.find(root);
   const bool is_new = loops == loops_.end();
   if (is_new) loops = loops_.try_emplace(root, FoldersOf(*host_, root)).first;
@@ -229,39 +295,55 @@ void PythonStacks::Begin(int64_t root) {
     loops->second.IgnoreChangedAfter(std::time(nullptr) - age_ns / 1'000'000'000 + kSlackS);
   }
   Spy spy;
+  spy.root = root;
+  spy.with_children = with_children;
   spy.samples_per_s =
       std::clamp(options_.processes_per_s / static_cast<int>(std::max<size_t>(processes_, 1)), 1,
                  options_.samples_per_s);
   spy.output = memfd_create("headrace-python-stacks", MFD_CLOEXEC);
   spy.messages = memfd_create("headrace-python-messages", MFD_CLOEXEC);
-  const int error =
-      spy.output < 0 || spy.messages < 0
-          ? errno
-          : Spawn({path_, "record", "--nonblocking", "--subprocesses", "--threads", "--idle",
-                   "--pid", std::to_string(root), "--rate", std::to_string(spy.samples_per_s),
-                   "--duration", std::to_string(options_.chunk_s), "--format", "raw", "--output",
-                   fmt::format("/proc/self/fd/{}", kOutputFd)},
-                  spy.output, spy.messages, &spy.child);
+  const int64_t seconds =
+      with_children ? std::min(options_.first_s, options_.chunk_s) : options_.chunk_s;
+  std::vector<std::string> command = {path_,
+                                      "record",
+                                      "--nonblocking",
+                                      "--threads",
+                                      "--idle",
+                                      "--pid",
+                                      std::to_string(pid),
+                                      "--rate",
+                                      std::to_string(spy.samples_per_s),
+                                      "--duration",
+                                      std::to_string(seconds),
+                                      "--format",
+                                      "raw",
+                                      "--output",
+                                      fmt::format("/proc/self/fd/{}", kOutputFd)};
+  if (with_children) command.push_back("--subprocesses");
+  const int error = spy.output < 0 || spy.messages < 0
+                        ? errno
+                        : Spawn(command, spy.output, spy.messages, &spy.child);
   if (error == 0) {
-    spies_[root] = spy;
+    spies_[pid] = spy;
     return;
   }
   for (const int fd : {spy.output, spy.messages}) {
     if (fd >= 0) close(fd);
   }
   why_ = fmt::format("{}: {}", options_.program, std::strerror(error));
-  failures_[root]++;
-  next_ns_[root] = MonotonicNs() + kRetryNs;
+  failures_[pid]++;
+  next_ns_[pid] = MonotonicNs() + kRetryNs;
 }
 
-void PythonStacks::Keep(const std::string& text, int64_t root, int samples_per_s) {
-  const int64_t period_ns = 1'000'000'000 / samples_per_s;
-  PythonLoops& loops = loops_.try_emplace(root, std::vector<std::string>()).first->second;
+void PythonStacks::Keep(const std::string& text, int64_t pid, const Spy& spy) {
+  const int64_t period_ns = 1'000'000'000 / spy.samples_per_s;
+  PythonLoops& loops = loops_.try_emplace(spy.root, std::vector<std::string>()).first->second;
   PySpyText parsed = ParsePySpyText(text);
   refused_lines_ += parsed.refused_lines;
   for (PythonStack& stack : parsed.stacks) {
     samples_ += stack.samples;
-    Key key{stack.pid, ThreadKind(stack.thread), loops.Mark(stack.frames)};
+    // Only a run that follows children says whose it is.
+    Key key{stack.pid != 0 ? stack.pid : pid, ThreadKind(stack.thread), loops.Mark(stack.frames)};
     auto it = totals_.find(key);
     if (it == totals_.end()) {
       const size_t bytes = key.frames.size() + key.thread.size();
@@ -279,28 +361,28 @@ void PythonStacks::Keep(const std::string& text, int64_t root, int samples_per_s
   }
 }
 
-void PythonStacks::End(int64_t root, Spy* spy, int status) {
+void PythonStacks::End(int64_t pid, Spy* spy, int status) {
   bool is_cut = false;
   const std::string text = ReadFile(spy->output, &is_cut);
-  Keep(text, root, spy->samples_per_s);
+  Keep(text, pid, *spy);
   if (is_cut) refused_lines_++;
   const bool failed = text.empty() && status != 0;
-  if (failed && IsAlive(root)) {
+  if (failed && IsAlive(pid)) {
     const std::string words = FirstLine(ReadFile(spy->messages, &is_cut));
     why_ = fmt::format("{}: {}", options_.program, words.empty() ? "ended at once" : words);
-    failures_[root]++;
-    next_ns_[root] = MonotonicNs() + kRetryNs;
+    failures_[pid]++;
+    next_ns_[pid] = MonotonicNs() + kRetryNs;
   } else {
-    failures_.erase(root);
-    next_ns_.erase(root);
+    failures_.erase(pid);
+    next_ns_.erase(pid);
   }
   close(spy->output);
   close(spy->messages);
-  spies_.erase(root);
+  spies_.erase(pid);
 }
 
 // Takes what a run left, if it has ended, and its CPU time in any case.
-void PythonStacks::Watch(int64_t root, Spy* spy) {
+void PythonStacks::Watch(int64_t pid, Spy* spy) {
   int status = 0;
   rusage usage = {};
   const pid_t ended = wait4(spy->child, &status, WNOHANG, &usage);
@@ -312,11 +394,13 @@ void PythonStacks::Watch(int64_t root, Spy* spy) {
   }
   HelperCpuNs() += std::max<int64_t>(0, cpu_ns - spy->cpu_ns);
   spy->cpu_ns = std::max(spy->cpu_ns, cpu_ns);
-  if (ended != 0) End(root, spy, ended < 0 ? -1 : status);
+  if (ended != 0) End(pid, spy, ended < 0 ? -1 : status);
 }
 
 void PythonStacks::WaitForAll() {
-  for (const auto& [root, spy] : spies_) kill(spy.child, SIGINT);
+  for (const auto& [pid, spy] : spies_) {
+    if (!spy.is_told) kill(spy.child, SIGINT);
+  }
   const int64_t until = MonotonicNs() + kLastWaitNs;
   while (!spies_.empty() && MonotonicNs() < until) {
     for (auto it = spies_.begin(); it != spies_.end();) {
@@ -341,24 +425,8 @@ void PythonStacks::Read(Sink& sink) {
   if (target_->ending) {
     WaitForAll();
   } else if (!target_->root_held) {
-    const std::vector<int64_t> roots = Roots();
-    const int64_t now = MonotonicNs();
-    size_t given_up = 0;
-    unseen_ = 0;
-    for (const int64_t root : roots) {
-      if (spies_.contains(root)) continue;
-      if (failures_[root] >= kMostFailures) {
-        given_up++;
-      } else if (spies_.size() >= kMostSpies) {
-        unseen_++;
-      } else if (now >= next_ns_[root]) {
-        Begin(root);
-      }
-    }
-    if (given_up > 0 && given_up == roots.size() && samples_ == 0) {
-      throw Error(ExitCode::kFailure, why_);
-    }
-    unseen_ += static_cast<int64_t>(given_up);
+    FindGroups();
+    BeginAll();
   }
   for (auto& [key, total] : totals_) {
     if (!total.changed) continue;
@@ -373,7 +441,7 @@ void PythonStacks::Read(Sink& sink) {
 }
 
 void PythonStacks::Stop() {
-  for (auto& [root, spy] : spies_) {
+  for (auto& [pid, spy] : spies_) {
     kill(spy.child, SIGKILL);
     waitpid(spy.child, nullptr, 0);
     close(spy.output);

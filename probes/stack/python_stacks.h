@@ -3,6 +3,10 @@
 // from its memory by py-spy (https://github.com/benfred/py-spy: CPython 2.7 to 3.14), where that is
 // installed; this probe runs it, some seconds at a time, beside the recording.
 //
+// At first one run follows a process and all that it starts. To find these it reads all of /proc
+// ten times a second, which takes two to five hundredths of a core. So when the processes last,
+// each gets a run of its own instead, which takes a tenth of that.
+//
 // A sample stands for the time from one sample to the next, whatever the thread did then. Of the
 // program's own files, in the folders of its script and where it was started, each line says which
 // loop it is in (probes/stack/python_loops.h).
@@ -24,7 +28,8 @@ struct PythonStacksOptions {
   std::string program = "py-spy";  // looked for as a shell does
   int samples_per_s = 10;          // of each thread, where processes are few
   int processes_per_s = 12;        // samples of all processes together
-  int64_t chunk_s = 60;            // what is recorded at a time
+  int64_t chunk_s = 60;            // what is recorded at a time ...
+  int64_t first_s = 6;             // ... and of a process with those that it starts
 };
 
 class PythonStacks : public Probe {
@@ -40,9 +45,12 @@ class PythonStacks : public Probe {
   void Stop() override;
 
  private:
-  // A run of py-spy, for a Python process and those that it started.
+  // A run of py-spy, for a Python process, or for one and all that it started.
   struct Spy {
     pid_t child = -1;
+    int64_t root = 0;  // of the process's group
+    bool with_children = false;
+    bool is_told = false;            // to end
     int output = -1, messages = -1;  // files in memory
     int samples_per_s = 0;
     int64_t cpu_ns = 0;
@@ -51,6 +59,12 @@ class PythonStacks : public Probe {
   struct Program {
     std::string path;
     bool is_python = false;
+  };
+  // A Python process that no other one of the target started, and those that it did.
+  struct Group {
+    int64_t begun_ns = 0;
+    int64_t short_lived_ns = 0;  // when a young process was last seen to have ended; 0: never
+    std::map<int64_t, int64_t> members;  // -> when it was first seen
   };
   struct Key {
     int64_t pid = 0;
@@ -62,12 +76,15 @@ class PythonStacks : public Probe {
     bool changed = false;
   };
 
-  std::vector<int64_t> Roots();
+  void FindGroups();
+  bool FollowsChildren(const Group& group) const;
+  bool EndsOthers(int64_t root, bool with_children);
   bool IsPython(int64_t pid);
-  void Begin(int64_t root);
-  void Watch(int64_t root, Spy* spy);
-  void End(int64_t root, Spy* spy, int status);
-  void Keep(const std::string& text, int64_t root, int samples_per_s);
+  void BeginAll();
+  void Begin(int64_t pid, int64_t root, bool with_children);
+  void Watch(int64_t pid, Spy* spy);
+  void End(int64_t pid, Spy* spy, int status);
+  void Keep(const std::string& text, int64_t pid, const Spy& spy);
   void WaitForAll();
 
   PythonStacksOptions options_;
@@ -76,10 +93,11 @@ class PythonStacks : public Probe {
   std::string path_;
   std::map<int64_t, Program> programs_;   // by process
   size_t processes_ = 0;                  // that execute Python
-  std::map<int64_t, Spy> spies_;          // by root
+  std::map<int64_t, Group> groups_;       // by root
+  std::map<int64_t, Spy> spies_;          // by process
   std::map<int64_t, PythonLoops> loops_;  // by root
-  std::map<int64_t, int> failures_;       // by root, in a row
-  std::map<int64_t, int64_t> next_ns_;    // by root: not before
+  std::map<int64_t, int> failures_;       // by process, in a row
+  std::map<int64_t, int64_t> next_ns_;    // by process: not before
   std::map<Key, Total> totals_;
   size_t bytes_ = 0;
   int64_t refused_lines_ = 0, samples_ = 0, unseen_ = 0, overflowed_ = 0;

@@ -244,6 +244,62 @@ TEST_F(PythonStacksOf, NothingIsRunForAProgramOfAnotherLanguage) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "spy.ran"));
 }
 
+// Runs that say what they follow, and end at once.
+constexpr char kSaysWhat[] =
+    "case \"$*\" in *--subprocesses*) f=all;; *) f=alone;; esac\n"
+    "echo \"thread (1): MainThread;$f (t.py:4) 2\" >&3\n";
+
+TEST_F(PythonStacksOf, ProcessesThatLastGetRunsOfTheirOwn) {
+  Program one({"python3", "-c", "import time; time.sleep(60)"});
+  Program other({"python3", "-c", "import time; time.sleep(60)"});
+  PythonStacksOptions options = Instead(kSaysWhat);
+  options.first_s = 1;
+  PythonStacks probe(options);
+  Target target = TargetOf(one);
+  target.pids.push_back(other.pid());
+  ASSERT_TRUE(probe.Start(host_, target).usable());
+  StackSink sink;
+  ASSERT_TRUE(ReadUntil(probe, sink, [&] { return sink.Ns("all (t.py") > 0; }));
+  const auto alone = [&](const Program& program) {
+    return sink.stacks.contains(fmt::format("{} MainThread;alone (t.py:4)", program.pid()));
+  };
+  EXPECT_FALSE(alone(one));
+  ASSERT_TRUE(ReadUntil(probe, sink, [&] { return alone(one) && alone(other); }));
+  const int64_t before = sink.Ns("all (t.py");
+  probe.Read(sink);
+  EXPECT_EQ(sink.Ns("all (t.py"), before);
+}
+
+TEST_F(PythonStacksOf, WhereProcessesComeAndGoOneRunFollowsThem) {
+  Program lasting({"sh", "-c", "exec python3 -c 'import time; time.sleep(60)'"});
+  PythonStacksOptions options = Instead(kSaysWhat);
+  options.first_s = 0;
+  PythonStacks probe(options);
+  Target target = TargetOf(lasting);
+  StackSink sink;
+  ASSERT_TRUE(probe.Start(host_, target).usable());
+  ASSERT_TRUE(ReadUntil(probe, sink, [&] { return sink.Ns("alone (t.py") > 0; }));
+  EXPECT_EQ(sink.Ns("all (t.py"), 0);
+  // A child of it, that is gone before it is ten seconds old.
+  Program parent({"python3", "-c",
+                  "import subprocess, time; c = subprocess.Popen(['python3', '-c', 'import time; "
+                  "time.sleep(60)']); time.sleep(60)"});
+  int64_t child = 0;
+  ASSERT_TRUE(ReadUntil(probe, sink, [&] {
+    const auto found = host_.Read(fmt::format("/proc/{0}/task/{0}/children", parent.pid()));
+    child = found && !found->empty() ? std::stoll(*found) : 0;
+    return child != 0;
+  }));
+  target.pids = {parent.pid(), child};
+  ASSERT_TRUE(ReadUntil(probe, sink, [&] {
+    return sink.stacks.contains(fmt::format("{} MainThread;alone (t.py:4)", child));
+  }));
+  EXPECT_EQ(sink.Ns("all (t.py"), 0);
+  kill(static_cast<pid_t>(child), SIGKILL);
+  target.pids = {parent.pid()};
+  EXPECT_TRUE(ReadUntil(probe, sink, [&] { return sink.Ns("all (t.py") > 0; }));
+}
+
 // With py-spy itself, where it is installed.
 TEST_F(PythonStacksOf, FunctionsOfAProgramAndItsChildHaveTheirShares) {
   if (FindProgram("py-spy").error != 0) GTEST_SKIP() << "py-spy is not installed";
