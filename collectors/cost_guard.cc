@@ -7,7 +7,8 @@ namespace {
 
 // Long enough that a burst of switches is not taken for what recording costs; far too much is seen
 // earlier. The kernel's programs are timed a tenth of the time, so that two seconds hold two short
-// looks: of 90 recordings they held 10 % and more in seven, where the programs took 1 to 2 % in all.
+// looks: of 90 recordings they held 10 % and more in seven, where the programs took 1 to 2 % in
+// all.
 constexpr int64_t kWindowNs = 6'000'000'000, kShortWindowNs = 4'000'000'000;
 // A program that a recording starts reads its libraries first, which costs more than what comes
 // then, and no more of it comes. In these seconds only far too much counts.
