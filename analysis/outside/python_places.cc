@@ -18,6 +18,7 @@ struct Caller {
   std::string_view function, operator_name;
 };
 constexpr Caller kCallers[] = {{"_MapItems.__getitem__", "getitem"},
+                               {"_MapItems.__getitems__", "getitem"},
                                {"_MapItemLists.__getitems__", "getitem"},
                                {"_Items.__next__", "next"},
                                {"_Collate.__call__", "collate"},

@@ -4,8 +4,8 @@
  * A program that takes memory and gives it back faults some hundred thousand times a second, and
  * asking each time what the thread was doing would take percents of it. So while faults come close
  * together on a CPU only some are asked, at random distances; each stands for those since the one
- * before it. Sums are exact but for the last few of each CPU; an operator's share is an estimate.
- */
+ * before it. The sum over all targets is exact but for the last few of each CPU; the share of a
+ * process or an operator is an estimate. */
 #include "probes/bpf/operator.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -61,13 +61,16 @@ static __always_inline __u64 faults_here(void) {
     sample->skipped++;
     return 0;
   }
+  if (!hr_current_target()) return 0; /* it stands for nobody's */
   __u64 now = bpf_ktime_get_ns(), since = now - sample->asked_ns;
+  __u64 count = sample->skipped + 1;
   __u32 distance = sample->distance ? sample->distance : 1;
-  if (since < kCloseNs && distance < kMostDistance)
+  if (since > count * kFarNs)
+    distance = 1;
+  else if (since < kCloseNs && distance < kMostDistance)
     distance *= 2;
   else if (since > kFarNs && distance > 1)
     distance /= 2;
-  __u64 count = sample->skipped + 1;
   sample->asked_ns = now;
   sample->distance = distance;
   sample->skipped = 0;

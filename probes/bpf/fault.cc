@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "probes/bpf/ended.h"
 #include "probes/bpf/program.h"
@@ -60,8 +62,15 @@ class FaultProbe final : public Probe {
             add("any", all);
             return;
           }
-          // The hook runs before the event: a fault between them is minor until the next Read.
-          add("minor", by_hook_ ? all - std::min(all, major) : value.Number("minor_count"));
+          if (!by_hook_) {
+            add("minor", value.Number("minor_count"));
+          } else {
+            // Of all faults some are asked, of major ones each: their difference may fall, what is
+            // said of it does not.
+            uint64_t& minor = minor_[{key.Number("tgid"), key.Number("word")}];
+            minor = std::max(minor, all - std::min(all, major));
+            add("minor", minor);
+          }
           add("major", major);
         });
     program_.ReportLosses(sink);
@@ -107,6 +116,7 @@ class FaultProbe final : public Probe {
   const Target* target_ = nullptr;
   EndedFigures ended_;
   bool by_hook_ = false, has_events_ = false;
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> minor_;  // told, by process and word
   std::vector<int> events_;
 };
 

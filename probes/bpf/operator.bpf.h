@@ -28,6 +28,7 @@ enum {
   HR_ABI_SLOT_SIZE = 36864,
   HR_ABI_MAX_SLOTS = 512,
   HR_YOUNG_NS = 50000000,
+  HR_SEARCH_NS = 20000000,
 };
 struct hr_slot_head {
   __u32 sequence, used, tid, stage, current;
@@ -274,10 +275,13 @@ static __always_inline __u32 hr_current_word(struct hr_thread_state* t) {
   struct hr_target* target = bpf_map_lookup_elem(&targets, &tgid);
   if (!target || !target->segment_address) return 0;
   /* A new thread is looked for every time, so that its first operator is seen. One that has no slot
-   * after a while may never enter an operator: for it searching may take a 256th of the time. */
+   * after a while may never enter an operator: for it searching may take a 256th of the time,
+   * and is done each HR_SEARCH_NS: one search may have been interrupted for long. */
   __u64 now = bpf_ktime_get_ns();
   if (!t->seen_ns) t->seen_ns = now;
-  if (now - t->seen_ns > HR_YOUNG_NS && now - t->searched_ns < t->search_ns << 8) return 0;
+  __u64 pause = t->search_ns << 8;
+  if (pause > HR_SEARCH_NS) pause = HR_SEARCH_NS;
+  if (now - t->seen_ns > HR_YOUNG_NS && now - t->searched_ns < pause) return 0;
   t->slot_address = hr_find_slot(target->segment_address, t->own_tid);
   t->searched_ns = bpf_ktime_get_ns();
   t->search_ns = t->searched_ns - now;

@@ -30,8 +30,8 @@
 namespace headrace::probes::stack {
 namespace {
 
-constexpr size_t kMostSpies = 16;
-constexpr size_t kMostAlone = 8;  // processes of a group that get runs of their own
+constexpr size_t kMostSpies = 12;
+constexpr int64_t kFollowS = 20;  // what is recorded at a time where processes come and go
 // A process that ends younger than that was short-lived; so long after one the next are expected.
 constexpr int64_t kYoungNs = 10'000'000'000, kCalmNs = 30'000'000'000;
 constexpr size_t kMostStacks = 20'000;
@@ -233,22 +233,31 @@ void PythonStacks::FindGroups() {
   });
 }
 
-// Whether one run is to find the group's processes by itself, as they may not last.
-bool PythonStacks::FollowsChildren(const Group& group) const {
-  const int64_t now = MonotonicNs();
-  return now - group.begun_ns < options_.first_s * 1'000'000'000 ||
-         group.members.size() > kMostAlone ||
-         (group.short_lived_ns != 0 && now - group.short_lived_ns < kCalmNs);
+bool PythonStacks::IsYoung(const Group& group) const {
+  return MonotonicNs() - group.begun_ns < options_.first_s * 1'000'000'000;
 }
 
-// Ends the group's runs of the other kind, which see the same processes. Whether there are some
-// still. What follows children ends soon by itself.
-bool PythonStacks::EndsOthers(int64_t root, bool with_children) {
+// Whether one run is to find the group's processes by itself: they may not last, or are too many
+// for runs of their own.
+bool PythonStacks::FollowsChildren(const Group& group) const {
+  return IsYoung(group) || processes_ > kMostSpies ||
+         (group.short_lived_ns != 0 && MonotonicNs() - group.short_lived_ns < kCalmNs);
+}
+
+// Ends the runs of the other kind that see the group's processes. Whether there are some still.
+bool PythonStacks::EndsOthers(int64_t root, const Group& group, bool with_children) {
   bool any = false;
+  const int64_t now = MonotonicNs();
   for (auto& [pid, spy] : spies_) {
-    if (spy.root != root || spy.with_children == with_children) continue;
+    const bool sees = spy.root == root || group.members.contains(pid);
+    if (!sees || spy.with_children == with_children) continue;
     any = true;
-    if (!spy.with_children && !std::exchange(spy.is_told, true)) kill(spy.child, SIGINT);
+    if (spy.told_ns == 0) {
+      spy.told_ns = now;
+      kill(spy.child, SIGINT);
+    } else if (now - spy.told_ns > kLastWaitNs) {
+      kill(spy.child, SIGKILL);
+    }
   }
   return any;
 }
@@ -256,10 +265,14 @@ bool PythonStacks::EndsOthers(int64_t root, bool with_children) {
 void PythonStacks::BeginAll() {
   const int64_t now = MonotonicNs();
   size_t given_up = 0, wanted = 0;
+  bool began = false;  // one that sees a single process: starts are spread over time
   unseen_ = 0;
   for (const auto& [root, group] : groups_) {
     const bool with_children = FollowsChildren(group);
-    if (EndsOthers(root, with_children)) continue;
+    if (EndsOthers(root, group, with_children)) {
+      wanted++;
+      continue;
+    }
     std::vector<int64_t> pids = {root};
     if (!with_children) {
       pids.clear();
@@ -272,7 +285,7 @@ void PythonStacks::BeginAll() {
         given_up++;
       } else if (spies_.size() >= kMostSpies) {
         unseen_++;
-      } else if (now >= next_ns_[pid]) {
+      } else if (now >= next_ns_[pid] && (with_children || !std::exchange(began, true))) {
         Begin(pid, root, with_children);
       }
     }
@@ -302,8 +315,10 @@ void PythonStacks::Begin(int64_t pid, int64_t root, bool with_children) {
                  options_.samples_per_s);
   spy.output = memfd_create("headrace-python-stacks", MFD_CLOEXEC);
   spy.messages = memfd_create("headrace-python-messages", MFD_CLOEXEC);
-  const int64_t seconds =
-      with_children ? std::min(options_.first_s, options_.chunk_s) : options_.chunk_s;
+  const auto group = groups_.find(root);
+  const bool is_first = group != groups_.end() && IsYoung(group->second);
+  const int64_t follows_s = is_first ? options_.first_s : kFollowS;
+  const int64_t seconds = with_children ? std::min(options_.chunk_s, follows_s) : options_.chunk_s;
   std::vector<std::string> command = {path_,
                                       "record",
                                       "--nonblocking",
@@ -366,7 +381,7 @@ void PythonStacks::End(int64_t pid, Spy* spy, int status) {
   const std::string text = ReadFile(spy->output, &is_cut);
   Keep(text, pid, *spy);
   if (is_cut) refused_lines_++;
-  const bool failed = text.empty() && status != 0;
+  const bool failed = text.empty() && status != 0 && spy->told_ns == 0;
   if (failed && IsAlive(pid)) {
     const std::string words = FirstLine(ReadFile(spy->messages, &is_cut));
     why_ = fmt::format("{}: {}", options_.program, words.empty() ? "ended at once" : words);
@@ -399,7 +414,7 @@ void PythonStacks::Watch(int64_t pid, Spy* spy) {
 
 void PythonStacks::WaitForAll() {
   for (const auto& [pid, spy] : spies_) {
-    if (!spy.is_told) kill(spy.child, SIGINT);
+    if (spy.told_ns == 0) kill(spy.child, SIGINT);
   }
   const int64_t until = MonotonicNs() + kLastWaitNs;
   while (!spies_.empty() && MonotonicNs() < until) {

@@ -29,7 +29,7 @@ struct PythonStacksOptions {
   int samples_per_s = 10;          // of each thread, where processes are few
   int processes_per_s = 12;        // samples of all processes together
   int64_t chunk_s = 60;            // what is recorded at a time ...
-  int64_t first_s = 6;             // ... and of a process with those that it starts
+  int64_t first_s = 6;             // ... and at first, of a process with those that it starts
 };
 
 class PythonStacks : public Probe {
@@ -50,7 +50,7 @@ class PythonStacks : public Probe {
     pid_t child = -1;
     int64_t root = 0;  // of the process's group
     bool with_children = false;
-    bool is_told = false;            // to end
+    int64_t told_ns = 0;             // when it was told to end; 0: it was not
     int output = -1, messages = -1;  // files in memory
     int samples_per_s = 0;
     int64_t cpu_ns = 0;
@@ -77,8 +77,9 @@ class PythonStacks : public Probe {
   };
 
   void FindGroups();
+  bool IsYoung(const Group& group) const;
   bool FollowsChildren(const Group& group) const;
-  bool EndsOthers(int64_t root, bool with_children);
+  bool EndsOthers(int64_t root, const Group& group, bool with_children);
   bool IsPython(int64_t pid);
   void BeginAll();
   void Begin(int64_t pid, int64_t root, bool with_children);

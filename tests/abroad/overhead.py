@@ -37,7 +37,8 @@ def main():
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--program", default="fast")
-    parser.add_argument("--way", action="append", help="only this way, beside the program as it is; may be given several times")
+    parser.add_argument("--way", action="append", choices=["with the hook", "under profile --no-hook", "under profile"],
+                        help="only this way, beside the program as it is; may be given several times")
     words = sys.argv[1:]
     end = words.index("--") if "--" in words else len(words)
     arguments, options = parser.parse_args(words[:end]), words[end + 1:]
@@ -68,7 +69,8 @@ def main():
         losses = [100 * (1 - rate / plain) for rate, plain in zip(rates[way], base)]
         low, middle, high = statistics.quantiles(losses, n=4)
         least, most = of_median(losses)
-        print(f"{way}: {middle:+.1f} % of the rate lost (95 % of the median [{least:+.1f}, {most:+.1f}]; quartiles "
+        of = "95 % of the median" if len(losses) >= 6 else "all"
+        print(f"{way}: {middle:+.1f} % of the rate lost ({of} [{least:+.1f}, {most:+.1f}]; quartiles "
               f"[{low:+.1f}, {high:+.1f}])")
 
 

@@ -360,6 +360,49 @@ show(got=list(other) + list(third))
         self.assertEqual(len(answer["got"]), 4)
         self.assertEqual(answer["operators"]["loader/getitem"]["completions"], 16)
 
+    def test_functions_that_readers_of_stacks_know(self):
+        # By these analysis/outside/python_places.cc tells what is called for the operator.
+        answer = self.run_program(PRELUDE + """
+def caller():
+    frame = sys._getframe(1)
+    while os.path.basename(frame.f_code.co_filename) != "_loader.py": frame = frame.f_back
+    return type(frame.f_locals["self"]).__name__ + "." + frame.f_code.co_name
+class One:
+    def __len__(self): return 8
+    def __getitem__(self, i): return caller()
+class Slow(One):
+    def __getitem__(self, i):
+        time.sleep(0.001)
+        return caller()
+class Lists(One):
+    def __getitems__(self, indices): return [caller() for i in indices]
+seen = []
+for kind in One, Slow, Lists:
+    loader = headrace.wrap(fake_loader.DataLoader(kind(), batch_size=4, collate_fn=list))
+    seen.append([batch[0] for batch in loader])
+show(seen=seen)
+""").answer
+        self.assertEqual(answer["seen"], [["_MapItems.__getitem__", "_MapItems.__getitems__"], ["_MapItems.__getitem__"] * 2,
+                                          ["_MapItemLists.__getitems__"] * 2])
+        self.assertEqual(answer["operators"]["loader/getitem"]["completions"], 24)
+
+    def test_items_before_an_error_are_counted(self):
+        answer = self.run_program(PRELUDE + """
+class Broken:
+    def __len__(self): return 8
+    def __getitem__(self, i):
+        if i == 6: raise KeyError(i)
+        return i
+got = []
+try:
+    for batch in headrace.wrap(fake_loader.DataLoader(Broken(), batch_size=4, collate_fn=list)): got += batch
+except KeyError as error:
+    got.append(str(error))
+show(got=got)
+""").answer
+        self.assertEqual(answer["got"], [0, 1, 2, 3, "6"])
+        self.assertEqual(answer["operators"]["loader/getitem"]["completions"], 6)
+
     def test_killed_worker_changes_nothing_else(self):
         result = self.run_program(PRELUDE + """
 import signal

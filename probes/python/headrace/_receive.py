@@ -127,7 +127,8 @@ class Receiving:
 def early_batches(iterator):
     """How many batches arrived before their turn and are kept until then."""
     tasks = iterator._task_info
-    if len(tasks) == getattr(iterator, "_tasks_outstanding", None):
+    # What a worker whose dataset has ended was asked for stays outstanding.
+    if len(tasks) == getattr(iterator, "_tasks_outstanding", None) and all(getattr(iterator, "_workers_status", [False])):
         return 0  # all of them are still with the workers
     return sum(len(task) > 1 for task in tasks.values())
 

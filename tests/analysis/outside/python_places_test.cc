@@ -40,7 +40,7 @@ OperatorRow Operator(const std::string& name) {
 }
 
 TEST(PythonPlaces, AnOperatorsLineIsOfTheProgramsInnermostFunction) {
-  const std::string item = "_MapItems.__getitem__ (headrace/_loader.py:91);";
+  const std::string item = "_MapItems.__getitems__ (headrace/_loader.py:91);";
   Sampled sampled;
   sampled
       .InWorker(item +
