@@ -281,15 +281,17 @@ TEST_F(PythonStacksOf, WhereProcessesComeAndGoOneRunFollowsThem) {
   ASSERT_TRUE(ReadUntil(probe, sink, [&] { return sink.Ns("alone (t.py") > 0; }));
   EXPECT_EQ(sink.Ns("all (t.py"), 0);
   // A child of it, that is gone before it is ten seconds old.
+  const std::filesystem::path said = folder_ / "child";
   Program parent({"python3", "-c",
-                  "import subprocess, time; c = subprocess.Popen(['python3', '-c', 'import time; "
-                  "time.sleep(60)']); time.sleep(60)"});
+                  fmt::format("import os, time\n"
+                              "child = os.fork()\n"
+                              "if child: open('{0}.new', 'w').write(str(child)); "
+                              "os.rename('{0}.new', '{0}')\n"
+                              "time.sleep(60)",
+                              said.string())});
+  ASSERT_TRUE(ReadUntil(probe, sink, [&] { return std::filesystem::exists(said); }));
   int64_t child = 0;
-  ASSERT_TRUE(ReadUntil(probe, sink, [&] {
-    const auto found = host_.Read(fmt::format("/proc/{0}/task/{0}/children", parent.pid()));
-    child = found && !found->empty() ? std::stoll(*found) : 0;
-    return child != 0;
-  }));
+  std::ifstream(said) >> child;
   target.pids = {parent.pid(), child};
   ASSERT_TRUE(ReadUntil(probe, sink, [&] {
     return sink.stacks.contains(fmt::format("{} MainThread;alone (t.py:4)", child));
