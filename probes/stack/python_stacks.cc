@@ -16,7 +16,6 @@
 #include <ctime>
 #include <iterator>
 #include <set>
-#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -265,7 +264,8 @@ bool PythonStacks::EndsOthers(int64_t root, const Group& group, bool with_childr
 void PythonStacks::BeginAll() {
   const int64_t now = MonotonicNs();
   size_t given_up = 0, wanted = 0;
-  bool began = false;  // one that sees a single process: starts are spread over time
+  // Of processes that wait for a run of their own one gets it at a time, in turns.
+  std::map<int64_t, int64_t> waiting;  // -> root
   unseen_ = 0;
   for (const auto& [root, group] : groups_) {
     const bool with_children = FollowsChildren(group);
@@ -285,10 +285,20 @@ void PythonStacks::BeginAll() {
         given_up++;
       } else if (spies_.size() >= kMostSpies) {
         unseen_++;
-      } else if (now >= next_ns_[pid] && (with_children || !std::exchange(began, true))) {
-        Begin(pid, root, with_children);
+      } else if (now >= next_ns_[pid]) {
+        if (with_children) {
+          Begin(pid, root, true);
+        } else {
+          waiting[pid] = root;
+        }
       }
     }
+  }
+  if (!waiting.empty()) {
+    auto turn = waiting.upper_bound(last_alone_);
+    if (turn == waiting.end()) turn = waiting.begin();
+    last_alone_ = turn->first;
+    Begin(turn->first, turn->second, false);
   }
   if (given_up > 0 && given_up == wanted && samples_ == 0) {
     throw Error(ExitCode::kFailure, why_);
