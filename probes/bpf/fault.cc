@@ -48,6 +48,8 @@ class FaultProbe final : public Probe {
 
   void Read(Sink& sink) override {
     program_.Follow(*target_);
+    // Without those of processes that are gone: their numbers come again.
+    const auto told = std::exchange(minor_, {});
     ended_.ForEach(
         program_, "faults", sink, [&](const Record& key, const Record& value, Sink& out) {
           Measurement m = OfOperator(key);
@@ -67,8 +69,11 @@ class FaultProbe final : public Probe {
           } else {
             // Of all faults some are asked, of major ones each: their difference may fall, what is
             // said of it does not.
-            uint64_t& minor = minor_[{key.Number("tgid"), key.Number("word")}];
-            minor = std::max(minor, all - std::min(all, major));
+            const std::pair<uint64_t, uint64_t> entry(key.Number("tgid"), key.Number("word"));
+            const auto before = told.find(entry);
+            const uint64_t minor =
+                std::max(before == told.end() ? 0 : before->second, all - std::min(all, major));
+            minor_[entry] = minor;
             add("minor", minor);
           }
           add("major", major);
@@ -116,7 +121,8 @@ class FaultProbe final : public Probe {
   const Target* target_ = nullptr;
   EndedFigures ended_;
   bool by_hook_ = false, has_events_ = false;
-  std::map<std::pair<uint64_t, uint64_t>, uint64_t> minor_;  // told, by process and word
+  // Told by the last Read, by process and word.
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> minor_;
   std::vector<int> events_;
 };
 

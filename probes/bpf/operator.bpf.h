@@ -276,7 +276,7 @@ static __always_inline __u32 hr_current_word(struct hr_thread_state* t) {
   if (!target || !target->segment_address) return 0;
   /* A new thread is looked for every time, so that its first operator is seen. One that has no slot
    * after a while may never enter an operator: for it searching may take a 256th of the time,
-   * and is done each HR_SEARCH_NS: one search may have been interrupted for long. */
+   * but a search that was interrupted for long puts the next off by HR_SEARCH_NS at most. */
   __u64 now = bpf_ktime_get_ns();
   if (!t->seen_ns) t->seen_ns = now;
   __u64 pause = t->search_ns << 8;

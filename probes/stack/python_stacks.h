@@ -5,7 +5,7 @@
 //
 // At first one run follows a process and all that it starts. To find these it reads all of /proc
 // ten times a second, which takes two to five hundredths of a core. So when the processes last,
-// each gets a run of its own instead, which takes a tenth of that.
+// each gets a run of its own instead, which takes a small part of that.
 //
 // A sample stands for the time from one sample to the next, whatever the thread did then. Of the
 // program's own files, in the folders of its script and where it was started, each line says which
