@@ -72,11 +72,19 @@ void ProbeRunner::SetStatus(Running* running, const std::string& state, const st
 
 void ProbeRunner::Start(int level, bool deep, const std::vector<std::string>& without,
                         int64_t now_ns) {
-  for (const auto& [name, info] : Registry<probes::ProbeInfo>::Global().entries()) {
+  const auto& registered = Registry<probes::ProbeInfo>::Global().entries();
+  for (const auto& [name, info] : registered) {
     auto running = std::make_unique<Running>();
     running->name = name;
     running->info = &info;
     running->next_ns = now_ns;
+    running_.push_back(std::move(running));
+  }
+  std::stable_partition(running_.begin(), running_.end(),
+                        [](const auto& running) { return !running->info->starts_last; });
+  for (const auto& running : running_) {
+    const std::string& name = running->name;
+    const probes::ProbeInfo& info = *running->info;
     if (std::find(without.begin(), without.end(), name) != without.end()) {
       SetStatus(running.get(), "unavailable", fmt::format("left out by --without '{}'", name), "");
     } else if (info.level > level) {
@@ -101,7 +109,6 @@ void ProbeRunner::Start(int level, bool deep, const std::vector<std::string>& wi
         split_owner_ = running.get();
       }
     }
-    running_.push_back(std::move(running));
   }
   // Those of the machine, of the lowest levels, are read at one instant.
   std::stable_sort(running_.begin(), running_.end(),

@@ -1,6 +1,6 @@
 /* Keeps `targets` and `threads` right as the measured processes fork and exec: a child is measured
  * from its first instruction on, and forgotten when the kernel forgets it. */
-#include "probes/bpf/operator.bpf.h"
+#include "probes/bpf/switch_note.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -16,8 +16,8 @@ struct {
 static __always_inline void add_target(__u32 tgid) {
   struct hr_target fresh = {};
   __u32 index = tgid % HR_TARGET_MARKS;
-  const __u8 mark = 1;
-  bpf_map_update_elem(&target_marks, &index, &mark, BPF_ANY);
+  __u8* mark = bpf_map_lookup_elem(&target_marks, &index);
+  if (mark && !*mark) *mark = HR_TARGET_HERE;
   if (bpf_map_update_elem(&targets, &tgid, &fresh, BPF_ANY))
     __sync_fetch_and_add(&lost_processes_count, 1);
 }
@@ -58,11 +58,13 @@ int BPF_PROG(on_exec, struct task_struct* task, int old_tid) {
   if (before != tid) {
     struct hr_thread_state* was = bpf_map_lookup_elem(&threads, &before);
     if (was) {
-      struct hr_thread_state state = *was;
-      state.first = 1;
-      state.tid = tid;
-      bpf_map_update_elem(&threads, &tid, &state, BPF_ANY);
+      bpf_map_update_elem(&threads, &tid, was, BPF_ANY);
       bpf_map_delete_elem(&threads, &before);
+      struct hr_thread_state* moved = bpf_map_lookup_elem(&threads, &tid);
+      if (moved) {
+        moved->first = 1;
+        moved->tid = tid;
+      }
     }
   }
   struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);

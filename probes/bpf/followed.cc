@@ -26,6 +26,7 @@ struct TargetValue {
   uint64_t segment_address;
 };
 constexpr uint32_t kTargetMarks = 4096;
+constexpr uint8_t kTargetHere = 1, kTargetAccounts = 2;
 constexpr uint32_t kMaxFollowed = 16384;  // entries of `targets`, and of `threads`
 constexpr int64_t kFollowPeriodNs = 20'000'000;
 // A thread can be gone for /proc and still have its last switch before it.
@@ -116,6 +117,7 @@ int Followed::Load() {
   targets_ = bpf_object__find_map_fd_by_name(object_, "targets");
   target_marks_ = bpf_object__find_map_fd_by_name(object_, "target_marks");
   threads_ = bpf_object__find_map_fd_by_name(object_, "threads");
+  switch_notes_ = bpf_object__find_map_fd_by_name(object_, "switch_notes");
   held_process_ = bpf_object__find_map_fd_by_name(object_, "held_process");
   thread_state_size_ = bpf_map__value_size(bpf_object__find_map_by_name(object_, "threads"));
   return 0;
@@ -125,6 +127,7 @@ int Followed::SharedMap(const std::string& name) const {
   if (name == "targets") return targets_;
   if (name == "target_marks") return target_marks_;
   if (name == "threads") return threads_;
+  if (name == "switch_notes") return switch_notes_;
   return -1;
 }
 
@@ -175,7 +178,8 @@ void Followed::AddTargets(const std::map<int64_t, uint64_t>& addresses) {
     const auto key = static_cast<uint32_t>(pid);
     const TargetValue value = {address};
     const uint32_t index = key % kTargetMarks;
-    const uint8_t mark = 1;
+    uint8_t& mark = marks_[index];
+    mark |= address ? kTargetHere | kTargetAccounts : kTargetHere;
     bpf_map_update_elem(target_marks_, &index, &mark, BPF_ANY);
     // Without an address, what the kernel put there while following a fork stays.
     if (bpf_map_update_elem(targets_, &key, &value, address ? BPF_ANY : BPF_NOEXIST) == 0 ||

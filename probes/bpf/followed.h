@@ -66,11 +66,12 @@ class Followed {
 
   bpf_object* object_ = nullptr;
   std::vector<bpf_link*> links_;
-  int targets_ = -1, target_marks_ = -1, threads_ = -1, held_process_ = -1;
+  int targets_ = -1, target_marks_ = -1, threads_ = -1, switch_notes_ = -1, held_process_ = -1;
   size_t thread_state_size_ = 0;
   std::map<int64_t, uint64_t> known_;  // pid -> segment address as told to the kernel
   int64_t followed_ns_ = 0, threads_looked_ns_ = 0;
-  int64_t held_ = 0;  // the process whose exec is waited for, or was
+  int64_t held_ = 0;                   // the process whose exec is waited for, or was
+  std::map<uint32_t, uint8_t> marks_;  // as they were written to the kernel's
   std::map<uint32_t, int64_t> gone_processes_, gone_threads_;  // since when
   const Program* reporter_ = nullptr;
   RunTimeWindows run_time_;

@@ -3,10 +3,10 @@
  *
  * A period begins at the switch-out, where the thread is still current: its operator word and the
  * cause are read there and kept. It ends blocked at the wake-up, runnable at the switch-in; at the
- * next switch-out both parts are credited to the kept word. What is not yet credited is added by
- * user space (offcpu.cc), which finds it in `threads`. */
-#include "probes/bpf/cause.bpf.h"
-#include "probes/bpf/operator.bpf.h"
+ * next switch-out both parts are credited to the kept word: in the thread's own state first, which
+ * costs a fraction of an entry that all CPUs write. What is not yet in the maps is added by user
+ * space (offcpu.cc), which finds it in `threads`. */
+#include "probes/bpf/switch_note.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -68,17 +68,64 @@ static __always_inline void fill_thread_key(struct thread_key* key, struct hr_th
   key->first = t->first;
 }
 
+/* Moves the thread's sums of one kind of period to the map. */
+static __noinline int move_credit(struct hr_thread_state* t, __u32 i) {
+  if (!t || i >= HR_CREDITS) return 0;
+  struct hr_credit* credit = &t->credits[i];
+  if (!credit->runnable_count) return 0;
+  struct off_key key = {};
+  key.tgid = t->tgid;
+  key.word = credit->word;
+  key.cause = credit->cause;
+  __builtin_memcpy(key.comm, t->credit_comm, sizeof key.comm);
+  key.first = t->credit_first;
+  struct off_value zero = {};
+  struct off_value* value = HR_VALUE(&off_cpu, &key, &zero, &lost_off_cpu_periods_count);
+  if (value) {
+    __sync_fetch_and_add(&value->blocked_ns, credit->blocked_ns);
+    __sync_fetch_and_add(&value->blocked_count, credit->blocked_count);
+    __sync_fetch_and_add(&value->runnable_ns, credit->runnable_ns);
+    __sync_fetch_and_add(&value->runnable_count, credit->runnable_count);
+    __sync_fetch_and_add(&value->timed_out_ns, credit->timed_out_ns);
+  }
+  struct hr_credit none = {};
+  *credit = none;
+  return 0;
+}
+
+/* All of them; `now`: when. */
+static __noinline int move_credits(struct hr_thread_state* t, __u64 now) {
+  if (!t) return 0;
+  for (__u32 i = 0; i < HR_CREDITS; i++) move_credit(t, i);
+  t->credited_ns = now;
+  return 0;
+}
+
 /* An ended thread's figures move to its group's. */
-static __always_inline void fold(struct hr_thread_state* t) {
+static __noinline int fold(struct hr_thread_state* t, __u64 now) {
+  if (!t) return 0;
+  move_credits(t, now);
+  for (__u32 i = 0; i < HR_QUEUE_BUCKETS; i++) {
+    if (!t->queue_waits[i]) continue;
+    struct queue_key queue = {.tgid = t->tgid, .bucket = i};
+    struct queue_value none = {};
+    struct queue_value* waits = HR_VALUE(&run_queue, &queue, &none, &lost_run_queue_waits_count);
+    if (waits) __sync_fetch_and_add(&waits->waits_count, t->queue_waits[i]);
+  }
   struct thread_key key = {};
   fill_thread_key(&key, t);
   struct thread_value zero = {};
   struct thread_value* value = HR_VALUE(&thread_times, &key, &zero, &lost_thread_times_count);
-  if (!value) return;
+  if (!value) return 0;
   __sync_fetch_and_add(&value->on_cpu_ns, t->on_cpu_ns);
   __sync_fetch_and_add(&value->voluntary_count, t->voluntary_count);
   __sync_fetch_and_add(&value->involuntary_count, t->involuntary_count);
+  return 0;
 }
+
+/* Credits are moved this often even if nothing else makes them: what a thread whose end is not seen
+ * takes with it. */
+enum { kCreditNs = 100000000 };
 
 /* Credits the thread's off-CPU period, which ended at `end`. Done at the next switch-out, where the
  * scheduler's sums can confirm it. */
@@ -91,27 +138,30 @@ static __noinline int end_period(struct hr_thread_state* t, __u64 end) {
   __u64 woken = t->woken_ns ? t->woken_ns : end;
   if (woken < since) woken = since;
   if (woken > end) woken = end;
-  struct off_key key = {};
-  key.tgid = t->tgid;
-  key.word = t->word;
-  key.cause = t->cause;
-  __builtin_memcpy(key.comm, t->off_comm, sizeof key.comm);
-  key.first = t->off_first;
-  struct off_value zero = {};
-  struct off_value* value = HR_VALUE(&off_cpu, &key, &zero, &lost_off_cpu_periods_count);
-  if (value) {
-    if (woken > since) {
-      __sync_fetch_and_add(&value->blocked_ns, woken - since);
-      __sync_fetch_and_add(&value->blocked_count, 1);
-      if (t->timed_out) __sync_fetch_and_add(&value->timed_out_ns, woken - since);
-    }
-    __sync_fetch_and_add(&value->runnable_ns, end - woken);
-    __sync_fetch_and_add(&value->runnable_count, 1);
+  const __u64 *called = (const __u64*)t->off_comm, *known = (const __u64*)t->credit_comm;
+  if (called[0] != known[0] || called[1] != known[1] || t->off_first != t->credit_first) {
+    move_credits(t, end);
+    __builtin_memcpy(t->credit_comm, t->off_comm, sizeof t->credit_comm);
+    t->credit_first = t->off_first;
+  } else if (end - t->credited_ns > kCreditNs) {
+    move_credits(t, end);
   }
-  struct queue_key queue = {.tgid = t->tgid, .bucket = hr_log2(end - woken)};
-  struct queue_value none = {};
-  struct queue_value* waits = HR_VALUE(&run_queue, &queue, &none, &lost_run_queue_waits_count);
-  if (waits) __sync_fetch_and_add(&waits->waits_count, 1);
+  __u32 i = (t->word ^ t->word >> 16 ^ t->cause) % HR_CREDITS;
+  struct hr_credit* credit = &t->credits[i];
+  if (credit->word != t->word || credit->cause != t->cause) {
+    move_credit(t, i);
+    credit->word = t->word;
+    credit->cause = t->cause;
+  }
+  if (woken > since) {
+    credit->blocked_ns += woken - since;
+    credit->blocked_count++;
+    if (t->timed_out) credit->timed_out_ns += woken - since;
+  }
+  credit->runnable_ns += end - woken;
+  credit->runnable_count++;
+  __u32 bucket = hr_log2(end - woken);
+  t->queue_waits[bucket < HR_QUEUE_BUCKETS ? bucket : HR_QUEUE_BUCKETS - 1]++;
   return 0;
 }
 
@@ -126,17 +176,18 @@ static __noinline int switched_out(struct hr_thread_state* t, struct task_struct
   if (bpf_core_field_exists(task->sched_info.run_delay)) delayed = task->sched_info.run_delay;
   __u64 on_since = t->on_since_ns, since = t->off_since_ns;
   if (since) {
-    /* The period before this time on the CPU. Kernels were seen to skip our programs now and then.
-     * When the switch-in was skipped, the scheduler's own sum says how long the thread has run
-     * since its last switch-out; when the wake-up was skipped, how long it has waited for a CPU. */
+    /* The period before this time on the CPU, as the scheduler's own sums have it: how long the
+     * thread has run since its last switch-out, and how long it has waited for a CPU. Kernels were
+     * seen to skip our programs now and then, and a CPU that comes out of a sleep takes
+     * microseconds to come to them: those are the thread's by its own CPU clock. That clock lacks
+     * what a hypervisor or an interrupt took, which is not time off the CPU either. */
     __u64 off = now - since, run = ran - t->ran_ns;
-    if (!on_since) on_since = run < off ? now - run : since;
+    __u64 by_clock = run < off ? now - run : since;
+    if (!on_since || by_clock < on_since) on_since = by_clock;
     __u64 wait = delayed - t->delayed_ns;
-    __u64 woken = wait < on_since - since ? on_since - wait : since;
-    if (!t->woken_ns || t->woken_ns > woken) t->woken_ns = woken;
-    /* A CPU that comes out of a sleep takes microseconds from the scheduler's clock to our program:
-     * they are the thread's by its own CPU clock. */
-    if (delayed) on_since = t->woken_ns + wait;
+    /* One that was never blocked was ready from the beginning. */
+    if (delayed && t->woken_ns != since)
+      t->woken_ns = wait < on_since - since ? on_since - wait : since;
     end_period(t, on_since);
   }
   *(volatile __u64*)&t->on_since_ns = 0;
@@ -145,7 +196,7 @@ static __noinline int switched_out(struct hr_thread_state* t, struct task_struct
   t->delayed_ns = delayed;
   hr_take_name(t, task); /* it may have given itself another one */
   if (state & kTaskDead) {
-    fold(t);
+    fold(t, now);
     bpf_map_delete_elem(&threads, &tid);
     return 0;
   }
@@ -170,15 +221,27 @@ static __always_inline void switched_in(struct hr_thread_state* t, __u64 now) {
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_struct* next) {
+  __u32 tid = prev->pid, next_tid = next->pid;
+  struct hr_switch_note* note = hr_note_here();
+  if (!note) return 0;
   __u64 now = 0;
-  __u32 tid = prev->pid;
+  bool first = false;
   struct hr_thread_state* t = hr_target_thread(prev);
   if (t) {
     now = bpf_ktime_get_ns();
+    first = hr_sees_first(note, tid, next_tid);
+    if (first && hr_blocks(preempt, task_state(prev))) hr_note_block(note, t, now);
     switched_out(t, prev, now, preempt, tid);
   }
   t = hr_target_thread(next);
-  if (t) switched_in(t, now ? now : bpf_ktime_get_ns());
+  if (t) {
+    if (!now) {
+      now = bpf_ktime_get_ns();
+      first = hr_sees_first(note, tid, next_tid);
+    }
+    if (first) hr_note_resume(note, t, now);
+    switched_in(t, now);
+  }
   return 0;
 }
 
@@ -189,13 +252,6 @@ static __always_inline struct hr_thread_state* sleeping(struct task_struct* task
   struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
   if (!t || t->tgid != tgid || !t->off_since_ns || t->on_since_ns || t->woken_ns) return 0;
   return t;
-}
-
-static __always_inline int woken(struct task_struct* task) {
-  struct hr_thread_state* t = sleeping(task);
-  if (!t) return 0;
-  t->woken_ns = bpf_ktime_get_ns();
-  return 0;
 }
 
 /* Whether the current task, in whose context a futex wait ends, ended it: by a futex, semaphore or
@@ -263,12 +319,31 @@ static __always_inline bool timer_wakes(void* ctx) {
   return false;
 }
 
+/* How much this wake-up counts; 0: it is not noted. Of a thread that is woken much more often than
+ * kWakeupsInWindow in a window, one in some of those after short waits is noted, by chance, and
+ * counts for all of them. */
+enum { kWakeupWindowNs = 20000000, kWakeupsInWindow = 10, kLongWaitNs = 1000000 };
+static __always_inline __u32 weight_of_wakeup(struct hr_thread_state* t, __u64 now, __u64 waited) {
+  if (now - t->wakeups_since_ns > kWakeupWindowNs) {
+    __u64 length = now - t->wakeups_since_ns;
+    t->wakeups_one_in = length < 2 * kWakeupWindowNs ? t->wakeups_seen / kWakeupsInWindow : 1;
+    t->wakeups_since_ns = now;
+    t->wakeups_seen = 0;
+  }
+  t->wakeups_seen++;
+  __u32 one_in = t->wakeups_one_in;
+  if (waited > kLongWaitNs || one_in <= 1) return 1;
+  return bpf_get_prandom_u32() % one_in ? 0 : one_in;
+}
+
 /* sched_wakeup of a thread on another CPU may come there, in an interrupt of whoever runs; this one
- * comes in the waker's own context. */
+ * comes in the waker's own context, and a little earlier: switched_out() knows how long the thread
+ * was ready. */
 static __always_inline int waking(void* ctx, struct task_struct* task) {
   struct hr_thread_state* t = sleeping(task);
   if (!t) return 0;
   __u64 now = bpf_ktime_get_ns();
+  t->woken_ns = now;
   /* A wait with a time-out that ran out was a sleep, whatever it waited for. */
   if (t->cause == HR_CAUSE_LOCK && !current_unlocks()) t->cause = HR_CAUSE_SLEEP;
   /* Of a poll it is counted apart: it may have been one slice of a wait for data. */
@@ -282,6 +357,9 @@ static __always_inline int waking(void* ctx, struct task_struct* task) {
   if (cause == HR_CAUSE_STORAGE || cause == HR_CAUSE_SLEEP || cause == HR_CAUSE_FAULT ||
       cause == HR_CAUSE_NETWORK || cause == HR_CAUSE_OTHER || cause == HR_CAUSE_STOPPED)
     return 0;
+  __u64 waited = now > t->off_since_ns ? now - t->off_since_ns : 0;
+  __u32 weight = weight_of_wakeup(t, now, waited);
+  if (!weight) return 0;
   struct hr_thread_state* waker = hr_target_thread(bpf_get_current_task_btf());
   if (!waker) return 0;
   struct wakeup_key key = {};
@@ -295,13 +373,10 @@ static __always_inline int waking(void* ctx, struct task_struct* task) {
   struct wakeup_value zero = {};
   struct wakeup_value* value = HR_VALUE(&wakeups, &key, &zero, &lost_wakeups_count);
   if (!value) return 0;
-  __sync_fetch_and_add(&value->wakeups_count, 1);
-  if (now > t->off_since_ns) __sync_fetch_and_add(&value->wait_ns, now - t->off_since_ns);
+  __sync_fetch_and_add(&value->wakeups_count, weight);
+  __sync_fetch_and_add(&value->wait_ns, waited * weight);
   return 0;
 }
-
-SEC("tp_btf/sched_wakeup")
-int BPF_PROG(on_wakeup, struct task_struct* task) { return woken(task); }
 
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct* task) { return waking(ctx, task); }

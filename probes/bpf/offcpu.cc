@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <vector>
 
 #include "base/clock.h"
 #include "probes/account/account.h"
@@ -66,6 +67,10 @@ class OffCpuProbe final : public Probe, public SplitSource {
                  Count(value, "runnable_ns"), &now);
     });
     program_.ForEach("threads", [&](const Record&, const Record& state) {
+      for (const Record& credit : state.Records("credits")) {
+        AddToSplit(Pid(state), static_cast<uint32_t>(credit.Number("word")),
+                   Count(credit, "blocked_ns"), Count(credit, "runnable_ns"), &now);
+      }
       if (const auto open = OpenPeriod(state)) {
         AddToSplit(Pid(state), static_cast<uint32_t>(state.Number("word")), open->blocked_ns,
                    open->runnable_ns, &now);
@@ -120,25 +125,28 @@ class OffCpuProbe final : public Probe, public SplitSource {
     std::map<Edge, Wakeups> wakeups;
   };
 
-  static std::string LabelOf(const Record& thread) {
-    return ThreadGroupLabel(thread.Text("comm"), thread.Number("first") != 0);
+  // `comm` and `first`: the members that name the thread.
+  static ThreadGroup GroupOf(const Record& thread, std::string_view comm = "comm",
+                             std::string_view first = "first") {
+    return {Pid(thread), ThreadGroupLabel(thread.Text(comm), thread.Number(first) != 0)};
   }
-  // `comm` and `first`: the members that name its thread.
-  static Place PlaceOf(const Record& where, std::string_view comm, std::string_view first) {
-    const uint32_t word = static_cast<uint32_t>(where.Number("word")) & 0x3ffff;
+  // Adds a period to those of its operator or thread. `doing` has its word and cause.
+  void AddPeriod(const ThreadGroup& thread, const Record& doing, const Period& more,
+                 Totals* to) const {
+    const uint32_t word = static_cast<uint32_t>(doing.Number("word")) & 0x3ffff;
     const bool inside = (word & 0xffff) != 0;
-    return {Pid(where), word,
-            inside ? "" : ThreadGroupLabel(where.Text(comm), where.Number(first) != 0),
-            where.Word("cause")};
+    const std::string cause = doing.Word("cause");
+    to->periods[{thread.first, word, inside ? "" : thread.second, cause}].Add(more);
+    if (inside && !target_->runs_pipeline) {
+      to->inside[{thread.first, thread.second, cause}].Add(more);
+    }
   }
-  // Adds a period to those of its operator or thread.
-  void AddPeriod(const Record& where, std::string_view comm, std::string_view first,
-                 const Period& more, Totals* to) const {
-    const Place place = PlaceOf(where, comm, first);
-    to->periods[place].Add(more);
-    if (!place.thread.empty() || target_->runs_pipeline) return;
-    const std::string thread = ThreadGroupLabel(where.Text(comm), where.Number(first) != 0);
-    to->inside[{place.pid, thread, place.cause}].Add(more);
+  static void AddTimedOut(const ThreadGroup& thread, const Record& sums, Totals* to) {
+    if (const int64_t ns = Count(sums, "timed_out_ns"); ns > 0) to->timed_out_ns[thread] += ns;
+  }
+  static Period PeriodsOf(const Record& sums) {
+    return {Count(sums, "blocked_ns"), Count(sums, "blocked_count"), Count(sums, "runnable_ns"),
+            Count(sums, "runnable_count")};
   }
   static int64_t Pid(const Record& key) { return static_cast<int64_t>(key.Number("tgid")); }
   static int64_t Count(const Record& value, std::string_view member) {
@@ -222,17 +230,12 @@ class OffCpuProbe final : public Probe, public SplitSource {
     const auto left_out = [&](const Record& key) { return only && only->count(Pid(key)) == 0; };
     program_.ForEach("off_cpu", [&](const Record& key, const Record& value) {
       if (left_out(key)) return;
-      AddPeriod(key, "comm", "first",
-                {Count(value, "blocked_ns"), Count(value, "blocked_count"),
-                 Count(value, "runnable_ns"), Count(value, "runnable_count")},
-                to);
-      if (const int64_t ns = Count(value, "timed_out_ns"); ns > 0) {
-        to->timed_out_ns[{Pid(key), LabelOf(key)}] += ns;
-      }
+      AddPeriod(GroupOf(key), key, PeriodsOf(value), to);
+      AddTimedOut(GroupOf(key), value, to);
     });
     program_.ForEach("thread_times", [&](const Record& key, const Record& value) {
       if (left_out(key)) return;
-      const ThreadGroup group = {Pid(key), LabelOf(key)};
+      const ThreadGroup group = GroupOf(key);
       to->on_cpu_ns[group] += Count(value, "on_cpu_ns");
       to->switches[group].voluntary += Count(value, "voluntary_count");
       to->switches[group].involuntary += Count(value, "involuntary_count");
@@ -244,7 +247,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
     program_.ForEach("wakeups", [&](const Record& key, const Record& value) {
       if (left_out(key)) return;
       Wakeups& wakeups = to->wakeups[{
-          Pid(key), LabelOf(key),
+          Pid(key), GroupOf(key).second,
           fmt::format("{}/{}", key.Number("waker_tgid"),
                       ThreadGroupLabel(key.Text("waker_comm"), key.Number("waker_first") != 0)),
           key.Word("cause")}];
@@ -253,20 +256,30 @@ class OffCpuProbe final : public Probe, public SplitSource {
     });
   }
 
-  // Adds the present period of every living thread, and its time on a CPU.
+  // Adds what living threads have not yet given to the maps: periods, waits for a CPU, their time
+  // on one, and the period that each is in.
   void AddOpen(Totals* to) {
     program_.ForEach("threads", [&](const Record&, const Record& state) {
       const auto now = static_cast<uint64_t>(MonotonicNs());
       const uint64_t on_since = state.Number("on_since_ns");
       uint64_t on_cpu = state.Number("on_cpu_ns");
       if (on_since != 0 && now > on_since) on_cpu += now - on_since;
-      const ThreadGroup group = {Pid(state), LabelOf(state)};
+      const ThreadGroup group = GroupOf(state);
       to->on_cpu_ns[group] += static_cast<int64_t>(on_cpu);
       to->switches[group].voluntary += Count(state, "voluntary_count");
       to->switches[group].involuntary += Count(state, "involuntary_count");
+      const ThreadGroup credited = GroupOf(state, "credit_comm", "credit_first");
+      for (const Record& credit : state.Records("credits")) {
+        if (credit.Number("runnable_count") == 0) continue;
+        AddPeriod(credited, credit, PeriodsOf(credit), to);
+        AddTimedOut(credited, credit, to);
+      }
+      const std::vector<uint64_t> waits = state.Numbers("queue_waits");
+      for (size_t i = 0; i < waits.size(); ++i) {
+        if (waits[i] > 0) to->queue_waits[{group.first, i}] += static_cast<int64_t>(waits[i]);
+      }
       const auto open = OpenPeriod(state);
-      if (!open) return;
-      AddPeriod(state, "off_comm", "off_first", *open, to);
+      if (open) AddPeriod(GroupOf(state, "off_comm", "off_first"), state, *open, to);
     });
   }
 
@@ -422,7 +435,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
 
 HR_PROBE("off-CPU time",
          {.summary = "time blocked and time runnable, by operator or thread, and by cause; time on "
-                     "a CPU; who wakes whom (sched_switch, sched_wakeup)",
+                     "a CPU; who wakes whom (sched_switch, sched_waking)",
           .affects = "the exact split of an operator's time; causes of blocking; roles of "
                      "processes without instrumentation",
           .level = 3,

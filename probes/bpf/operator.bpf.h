@@ -53,42 +53,66 @@ enum hr_cause {
   HR_CAUSE_STOPPED,   /* by SIGSTOP, job control or a debugger, whatever it was doing */
 };
 
+/* Periods off the CPU of one thread, of one kind, that are not yet in the map of all threads. */
+struct hr_credit {
+  __u32 word;
+  enum hr_cause cause;
+  __u64 blocked_ns, blocked_count;
+  __u64 runnable_ns, runnable_count;
+  __u64 timed_out_ns; /* of blocked_ns: in polls that their time limits ended */
+};
+enum { HR_CREDITS = 4, HR_QUEUE_BUCKETS = 48 };
+
+/* An entry of a hash map begins 56 bytes before its value: the value's first eight bytes share a
+ * cache line with the key, and the next lines are as marked. CPUs that wake a thread read the first
+ * two, and write the second; the rest stays with the CPU that it runs on. */
 struct hr_thread_state {
-  __u64 slot_address; /* user address of the thread's slot; 0: not found yet */
-  __u64 seen_ns;      /* when the thread was first seen */
-  __u64 searched_ns;  /* when its slot was last looked for ... */
-  __u64 search_ns;    /* ... and how long that took */
+  __u32 tgid;
+  __u32 tid;
+  /* A line. */
   __u64 off_since_ns; /* 0: on a CPU */
   __u64 woken_ns;     /* 0: blocked; else runnable since then */
   /* The sum stands before the begin of what is not yet in it: a reader who copies both while they
    * change gets too little, never too much. */
-  __u64 on_cpu_ns;   /* sum up to on_since_ns */
-  __u64 on_since_ns; /* 0: not seen being switched in */
-  __u64 ran_ns;      /* the kernel's own sums at the last switch-out: of time on a CPU ... */
-  __u64 delayed_ns;  /* ... and of waiting for one */
+  __u64 on_cpu_ns;     /* sum up to on_since_ns */
+  __u64 on_since_ns;   /* 0: not seen being switched in */
+  __u32 word;          /* at the last switch-out */
+  enum hr_cause cause; /* of the present off-CPU period */
+  __u32 timed_out;     /* 1: a poll that its time limit ended */
+  __u32 blocked;       /* 1: the period since blocked_ns goes on */
+  __u64 wakeups_since_ns;
+  __u32 wakeups_seen;   /* since then */
+  __u32 wakeups_one_in; /* that is noted; 0: not known yet, all are */
+  /* A line. */
+  __u64 blocked_ns; /* last switch-out that blocked; 0: none yet */
+  __u64 ran_ns;     /* the kernel's own sums at the last switch-out: of time on a CPU ... */
+  __u64 delayed_ns; /* ... and of waiting for one */
   __u64 voluntary_count, involuntary_count; /* switches-out */
-  __u32 word;                               /* at the last switch-out */
-  enum hr_cause cause;                      /* of the present off-CPU period */
-  __u32 timed_out;                          /* 1: a poll that its time limit ended */
-  __u32 tgid;
-  __u32 tid;
-  __u32 own_tid; /* in the process's own pid namespace: what it writes into its slot */
-  char name[16]; /* as the thread has it */
-  char comm[16]; /* digits at its end replaced by one 0: the same for all threads of a group */
-  __u32 first;   /* 1: the first thread of its process */
-  /* comm and first as they were when off_since_ns began: an exec changes both at once. */
-  __u32 off_first;
-  char off_comm[16];
-  /* Of off_cpu_stack.bpf.c: */
-  __u32 blocked;      /* 1: the period since blocked_ns goes on */
+  __u64 slot_address; /* user address of the thread's slot; 0: not found yet */
+  __u32 own_tid;      /* in the process's own pid namespace: what it writes into its slot */
   __u32 usual_off_ns; /* length of its periods, the latest weigh most; 0: not known */
-  __u64 blocked_ns;   /* last switch-out that blocked; 0: none yet */
-  __u64 stack;        /* of that period, */
-  __u32 stack_word;   /* what the thread was doing, */
-  enum hr_cause stack_cause;
-  __u32 stack_weight; /* and how much it counts, in 16ths; 0: no stack was taken */
   __u32 stack_due_ns; /* time of usual periods until the next stack */
+  __u32 stack_weight; /* how much the period's stack counts, in 16ths; 0: none was taken */
+  /* A line. */
+  char name[16];     /* as the thread has it */
+  char off_comm[16]; /* comm and first as they were when off_since_ns began: an exec changes both */
+  char credit_comm[16]; /* how the thread was called in the periods of its credits */
+  __u32 off_first, credit_first;
+  __u64 credited_ns; /* when its credits were last moved to the map */
+  /* Three lines. */
+  struct hr_credit credits[HR_CREDITS];
+  /* The rest. */
+  char comm[16];     /* digits at its end replaced by one 0: the same for all threads of a group */
+  __u64 seen_ns;     /* when the thread was first seen */
+  __u64 searched_ns; /* when its slot was last looked for ... */
+  __u64 search_ns;   /* ... and how long that took */
+  __u64 stack;
+  __u32 stack_word; /* what the thread was doing then */
+  enum hr_cause stack_cause;
+  __u32 first;                         /* 1: the first thread of its process */
+  __u32 queue_waits[HR_QUEUE_BUCKETS]; /* for a CPU, by floor(log2(ns)) */
 };
+_Static_assert((sizeof(struct hr_thread_state) + 56) % 64 == 0, "entries begin with lines");
 
 /* Begins a period off the CPU. */
 static __always_inline void hr_goes_off(struct hr_thread_state* t, __u64 now) {
@@ -113,7 +137,11 @@ struct {
 
 /* Not 0 where a target's number may be: tells almost every other process apart in one load, where
  * `targets` takes a hash. Marks stay when a target ends; they only cost the hash then. */
-enum { HR_TARGET_MARKS = 4096 };
+enum {
+  HR_TARGET_MARKS = 4096,
+  HR_TARGET_HERE = 1,
+  HR_TARGET_ACCOUNTS = 2, /* or-ed to it: it may have accounts */
+};
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, HR_TARGET_MARKS);
@@ -121,14 +149,18 @@ struct {
   __type(value, __u8);
 } target_marks SEC(".maps");
 
+/* A thread's first state; too large for a program's stack. */
+const volatile struct hr_thread_state hr_fresh_thread = {};
+
 /* Threads and processes there was no room for; reported as losses like every lost_*_count. */
 __u64 lost_threads_count = 0;
 
-static __always_inline bool hr_may_be_target(__u32 tgid) {
+static __always_inline __u8 hr_target_mark(__u32 tgid) {
   __u32 index = tgid % HR_TARGET_MARKS;
   const __u8* mark = bpf_map_lookup_elem(&target_marks, &index);
-  return mark && *mark;
+  return mark ? *mark : 0;
 }
+static __always_inline bool hr_may_be_target(__u32 tgid) { return hr_target_mark(tgid) != 0; }
 
 static __always_inline struct hr_target* hr_target_of(__u32 tgid) {
   return hr_may_be_target(tgid) ? bpf_map_lookup_elem(&targets, &tgid) : 0;
@@ -200,17 +232,17 @@ static __always_inline struct hr_thread_state* hr_thread(struct task_struct* tas
   __u32 tid = task->pid;
   struct hr_thread_state* t = bpf_map_lookup_elem(&threads, &tid);
   if (t) return t;
-  struct hr_thread_state fresh = {};
-  fresh.tgid = task->tgid;
-  fresh.tid = tid;
-  fresh.first = tid == fresh.tgid;
-  fresh.own_tid = hr_own_number(task);
-  bpf_map_update_elem(&threads, &tid, &fresh, BPF_NOEXIST);
+  bpf_map_update_elem(&threads, &tid, (const void*)&hr_fresh_thread, BPF_NOEXIST);
   t = bpf_map_lookup_elem(&threads, &tid);
-  if (t)
-    hr_take_name(t, task);
-  else
+  if (!t) {
     __sync_fetch_and_add(&lost_threads_count, 1);
+    return 0;
+  }
+  t->tid = tid;
+  t->own_tid = hr_own_number(task);
+  t->first = tid == (__u32)task->tgid;
+  hr_take_name(t, task);
+  t->tgid = task->tgid;
   return t;
 }
 
@@ -272,16 +304,19 @@ static __always_inline __u32 hr_current_word(struct hr_thread_state* t) {
     t->seen_ns = 0; /* it left its stage, and may join another: search as for a new thread */
   }
   __u32 tgid = t->tgid;
+  if (!(hr_target_mark(tgid) & HR_TARGET_ACCOUNTS)) return 0;
   struct hr_target* target = bpf_map_lookup_elem(&targets, &tgid);
   if (!target || !target->segment_address) return 0;
   /* A new thread is looked for every time, so that its first operator is seen. One that has no slot
-   * after a while may never enter an operator: for it searching may take a 256th of the time,
-   * but a search that was interrupted for long puts the next off by HR_SEARCH_NS at most. */
+   * after a while may never enter an operator: the longer it had none, the rarer it is looked for,
+   * and never for more than a 256th of the time; but a search that was interrupted for long puts
+   * the next off by HR_SEARCH_NS at most. */
   __u64 now = bpf_ktime_get_ns();
   if (!t->seen_ns) t->seen_ns = now;
-  __u64 pause = t->search_ns << 8;
+  __u64 age = now - t->seen_ns, pause = t->search_ns << 8;
+  if (pause < age >> 6) pause = age >> 6;
   if (pause > HR_SEARCH_NS) pause = HR_SEARCH_NS;
-  if (now - t->seen_ns > HR_YOUNG_NS && now - t->searched_ns < pause) return 0;
+  if (age > HR_YOUNG_NS && now - t->searched_ns < pause) return 0;
   t->slot_address = hr_find_slot(target->segment_address, t->own_tid);
   t->searched_ns = bpf_ktime_get_ns();
   t->search_ns = t->searched_ns - now;

@@ -34,6 +34,19 @@ std::map<uint64_t, std::string> EnumWords(const btf* types, const btf_type* type
   return words;
 }
 
+void DescribeArray(const btf* types, const struct btf_array& array, Member* member) {
+  const auto element = static_cast<uint32_t>(btf__resolve_type(types, array.type));
+  const btf_type* type = btf__type_by_id(types, element);
+  member->element_size =
+      static_cast<uint32_t>(std::max<int64_t>(0, btf__resolve_size(types, element)));
+  if (type && btf_is_struct(type)) {
+    member->kind = Member::Kind::kRecords;
+    member->inner = MembersOf(types, element);
+  } else {
+    member->kind = member->element_size == 1 ? Member::Kind::kText : Member::Kind::kNumbers;
+  }
+}
+
 }  // namespace
 
 Members MembersOf(const btf* types, uint32_t type_id) {
@@ -59,7 +72,7 @@ Members MembersOf(const btf* types, uint32_t type_id) {
       member.kind = Member::Kind::kEnum;
       member.words = EnumWords(types, inner);
     } else if (inner && btf_is_array(inner)) {
-      member.kind = Member::Kind::kText;
+      DescribeArray(types, *btf_array(inner), &member);
     }
     members.emplace(btf__name_by_offset(types, list[i].name_off), member);
   }
@@ -78,6 +91,29 @@ std::string Record::Word(std::string_view name) const {
   const auto& words = Find(name).words;
   const auto it = words.find(Number(name));
   return it == words.end() ? "unknown" : it->second;
+}
+
+std::vector<uint64_t> Record::Numbers(std::string_view name) const {
+  const Member& member = Find(name);
+  HR_CHECK(member.kind == Member::Kind::kNumbers, "the member of a BPF map is no array of numbers");
+  const auto* at = static_cast<const uint8_t*>(data_) + member.offset;
+  std::vector<uint64_t> numbers(member.size / member.element_size);
+  for (uint64_t& number : numbers) {
+    std::memcpy(&number, at, std::min<size_t>(member.element_size, sizeof number));
+    at += member.element_size;
+  }
+  return numbers;
+}
+
+std::vector<Record> Record::Records(std::string_view name) const {
+  const Member& member = Find(name);
+  HR_CHECK(member.kind == Member::Kind::kRecords, "the member of a BPF map is no array of records");
+  const auto* at = static_cast<const uint8_t*>(data_) + member.offset;
+  std::vector<Record> records;
+  for (uint32_t done = 0; done < member.size; done += member.element_size) {
+    records.emplace_back(member.inner, at + done);
+  }
+  return records;
 }
 
 std::string Record::Text(std::string_view name) const {

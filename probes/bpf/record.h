@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "probes/probe.h"
 
@@ -15,10 +16,13 @@ namespace headrace::probes::bpf {
 
 // A member's place and kind.
 struct Member {
-  enum class Kind : uint8_t { kNumber, kEnum, kText };
+  enum class Kind : uint8_t { kNumber, kEnum, kText, kNumbers, kRecords };
   Kind kind = Kind::kNumber;
   uint32_t offset = 0, size = 0;
+  uint32_t element_size = 0;  // of an array
   std::map<uint64_t, std::string> words;
+  // Of each record of an array of them.
+  std::map<std::string, Member, std::less<>> inner;
 };
 
 using Members = std::map<std::string, Member, std::less<>>;
@@ -36,6 +40,9 @@ class Record {
   // The name of an enum member's value in lower case, without the prefix that all its enumerators
   // share (HR_CAUSE_STORAGE: "storage"); "unknown" for a number without a name.
   std::string Word(std::string_view member) const;
+  // The numbers of an array, and the records of one.
+  std::vector<uint64_t> Numbers(std::string_view member) const;
+  std::vector<Record> Records(std::string_view member) const;
   // The text of a char array up to its NUL, with control characters replaced by '?'.
   std::string Text(std::string_view member) const;
 

@@ -52,6 +52,7 @@ HR_PROBE("off-CPU stacks",
          {.summary = "call stacks of blocked threads by operator, cause and time (eBPF)",
           .affects = "where in the code threads wait",
           .level = 3,
+          .starts_last = true,
           .period_ns = 1'000'000'000,
           .check = [](const Host& host) { return OffCpuStacks::Check(host); },
           .make = [] { return std::make_unique<OffCpuStacks>(); }});

@@ -425,7 +425,7 @@ TEST_F(OffCpu, StopLeavesNothingInTheKernel) {
   const Availability available = program.Load(host_, target_);
   if (!available.usable()) GTEST_SKIP() << "no BPF here: " << available.reason;
   std::vector<uint32_t> programs, maps;
-  for (const char* function : {"on_switch", "on_wakeup", "on_waking"}) {
+  for (const char* function : {"on_switch", "on_waking"}) {
     bpf_prog_info info = {};
     uint32_t size = sizeof info;
     ASSERT_EQ(bpf_obj_get_info_by_fd(program.program_fd(function), &info, &size), 0);
