@@ -27,20 +27,10 @@ struct Wording {
 };
 
 // Where a process that takes batches is meant, which need not be a trainer.
-const std::vector<std::string> kConsumers = {"reader/",
-                                             "probes/",
-                                             "cli/consume.cc",
-                                             "docs/accounts.md",
-                                             "docs/batches.md",
-                                             "docs/delivery.md",
-                                             "docs/outside.md",
-                                             "docs/pipeline.md",
-                                             "docs/python.md",
-                                             "docs/testing.md",
-                                             "analysis/outside/",
-                                             "analysis/advice/recommendations/outside.cc",
-                                             "dashboards/report/outside_names.cc",
-                                             "dashboards/report/outside_words.cc"};
+const std::vector<std::string> kConsumers = {
+    "reader/",         "probes/",          "cli/consume.cc",  "docs/accounts.md",
+    "docs/batches.md", "docs/delivery.md", "docs/outside.md", "docs/pipeline.md",
+    "docs/python.md",  "docs/testing.md"};
 // Where the segment of shared memory is meant, and its format.
 const std::vector<std::string> kSegments = {"docs/accounts.md", "docs/architecture.md",
                                             "docs/collector.md", "docs/testing.md"};

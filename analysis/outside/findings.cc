@@ -25,14 +25,19 @@ bool OthersCompute(const Outside& out) {
 
 // Where the consumer's thread limits: whether what it does is its step or loading, by its sampled
 // stacks. Samples that follow each other are alike: they count half. What may be either is drawn:
-// any part of it may be of one kind.
+// any part of it may be of one kind. A thread that nothing feeds, and that waits for a timer,
+// storage or the network, loads so unless its functions say that it is in its step.
 OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random) {
-  if (limit != OutsideLimit::kConsumer && limit != OutsideLimit::kAlone) return limit;
+  const bool waits_alone = IsOwnWait(limit) && !out.HasProducers();
+  if (limit != OutsideLimit::kConsumer && limit != OutsideLimit::kAlone && !waits_alone) {
+    return limit;
+  }
   const std::optional<OwnTime> own = out.OwnTimes();
   if (!own) return limit;
   // The threads' times say that it computes, its functions that it waits: neither is to be
   // believed. But the functions are of the whole run: it may have waited before the steady part.
   if (own->waits > 0.5) {
+    if (waits_alone) return limit;
     const double before_s = std::max(0.0, out.python->seconds - out.steady_s);
     return out.python->waits_s < before_s ? limit : OutsideLimit::kNone;
   }
@@ -42,12 +47,13 @@ OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random)
     loads += own->step_by_name - own->loads_by_name;
     step += own->loads_by_name - own->step_by_name;
   }
-  const double of_unknown = random->Uniform() * own->unknown;
+  const double of_unknown = (waits_alone ? 1 : random->Uniform()) * own->unknown;
   loads += of_unknown;
   step += own->unknown - of_unknown;
   const double share = (loads * samples + 1) / ((loads + step) * samples + 2);
   const double drawn = share + std::sqrt(share * (1 - share) / (samples + 3)) * random->Normal();
-  return drawn > 0.5 ? OutsideLimit::kOwnWork : OutsideLimit::kConsumer;
+  if (drawn <= 0.5) return OutsideLimit::kConsumer;
+  return waits_alone ? limit : OutsideLimit::kOwnWork;
 }
 
 // What the consumer's functions and its process say of a limit that threads' times give;

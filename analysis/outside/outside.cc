@@ -167,7 +167,8 @@ void SayUnknown(Outside* out) {
 
 void SayUnseenAccelerator(Outside* out) {
   if (out->accelerators) return;
-  out->unknown.push_back("whether an accelerator computes while the consumer waits for it");
+  out->unknown.push_back(
+      fmt::format("whether an accelerator computes while {} waits for it", out->ConsumerWord()));
 }
 
 // The group that is the main thread of that process alone.
@@ -444,7 +445,6 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
   out.stall_ratio = judge.Stall(whole);
   out.stall_assumed = out.knowledge < OutsideKnowledge::kCounts;
   out.accelerators = LookAtAccelerators(run, WaitsOf(judge, run, slices, all, out));
-  SayUnseenAccelerator(&out);
 
   out.steady_s = whole.times[judge.consumer()].total();
   if (out.groups[judge.consumer()].main) {
@@ -466,6 +466,7 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
       out.is_interpreter_all = waits->is_all;
     }
   }
+  SayUnseenAccelerator(&out);
   AddFindings(judge, slices, all, lost.share, &out);
   const auto [limit, culprit] = judge.Decide(whole);
   out.culprit = out.findings[0].limit == limit ? culprit : 0;

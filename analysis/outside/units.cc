@@ -18,6 +18,66 @@ const char* OutsideLimitName(OutsideLimit limit) {
   return kNames[static_cast<int>(limit)];
 }
 
+bool IsOwnWait(OutsideLimit limit) {
+  return limit == OutsideLimit::kStorage || limit == OutsideLimit::kNetwork ||
+         limit == OutsideLimit::kSleep;
+}
+
+const char* Outside::ConsumerName() const {
+  const bool trains = python && python->step_s > 0;
+  return trains || flavour != OutsideFlavour::kPlain ? "trainer" : "consumer";
+}
+
+std::string Outside::LimitWord(OutsideLimit limit) const {
+  switch (limit) {
+    case OutsideLimit::kProducers:
+      return "the threads that feed it";
+    case OutsideLimit::kCores:
+      return "CPU cores";
+    case OutsideLimit::kStorage:
+      return "storage";
+    case OutsideLimit::kNetwork:
+      return "the network, or the server it leads to";
+    case OutsideLimit::kInterpreter:
+      return "the lock of Python's interpreter (GIL)";
+    case OutsideLimit::kLock:
+      return "a lock";
+    case OutsideLimit::kSleep:
+      return "a timer";
+    case OutsideLimit::kConsumer:
+      return ConsumerWord();
+    case OutsideLimit::kPauses:
+      return "pauses of those who feed it";
+    case OutsideLimit::kOwnWork:
+      return ConsumerWord() + "'s own thread";
+    case OutsideLimit::kAlone:
+      return "one thread that loads and computes in turn";
+    case OutsideLimit::kNone:
+      break;
+  }
+  return "nothing that was seen";
+}
+
+bool Outside::HasProducers() const {
+  return std::any_of(units.begin(), units.end(),
+                     [](const OutsideUnit& unit) { return unit.role == UnitRole::kProducer; });
+}
+
+bool Outside::WaitsAlone() const {
+  return !HasProducers() && culprit == 0 && IsOwnWait(findings[0].limit);
+}
+
+bool Outside::IsByFunctions() const {
+  const std::optional<OwnTime> own = OwnTimes();
+  if (!decided || !own) return false;
+  const OutsideLimit limit = findings[0].limit;
+  if (limit == OutsideLimit::kOwnWork) return true;
+  if (HasProducers()) return false;
+  // Other limits stand whatever the functions do: those may tell nothing.
+  return limit == OutsideLimit::kConsumer ||
+         own->unknown < std::max(own->loads + own->waits, own->step);
+}
+
 bool Outside::IsHeldBack() const {
   return !units.empty() && !core_budget.quota && units[0].shares.runnable > kReadyBesideFreeCores &&
          cores_free.value_or(0) > kAFreeCore;

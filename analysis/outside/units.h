@@ -72,6 +72,8 @@ enum class OutsideLimit : uint8_t {
   kNone
 };
 const char* OutsideLimitName(OutsideLimit limit);  // "producers", "cores", "storage", ...
+// Whether it is a wait that no thread of the program ends: for storage, the network or a timer.
+bool IsOwnWait(OutsideLimit limit);
 
 // The word for a kind of pipeline that is recognised by the names of its threads.
 enum class OutsideFlavour : uint8_t { kPlain, kTorch, kTensorflow };
@@ -148,6 +150,18 @@ struct Outside : SeenThreads {
   std::vector<std::string> unknown;  // what cannot be said, a sentence each
   std::string measure;               // undecided: what would decide it
 
+  // Who takes the batches, for people: "trainer", or "consumer" where nothing shows that it trains.
+  const char* ConsumerName() const;
+  std::string ConsumerWord() const { return std::string("the ") + ConsumerName(); }
+  // What limits, for people: "storage", "a lock"; no unit is named in it.
+  std::string LimitWord(OutsideLimit limit) const;
+  // Whether others feed the consumer's thread.
+  bool HasProducers() const;
+  // Whether nothing feeds it and findings[0] is that it waits for storage, the network or a timer.
+  bool WaitsAlone() const;
+  // Whether the verdict rests on where its functions say that its time goes: only then a page may
+  // tell the share that loading takes.
+  bool IsByFunctions() const;
   // Whether the consumer's thread is ready to run for long although cores are free: a quota that
   // was not seen, or a set of cores, holds it back.
   bool IsHeldBack() const;

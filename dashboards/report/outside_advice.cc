@@ -40,7 +40,7 @@ std::string AdviceAlone(const Outside& seen) {
   constexpr double kLeastFree = 0.2;  // cores
   double most = 2;                    // with one beside it
   if (seen.accelerators) most = std::min(most, seen.accelerators->MostGain().value_or(most));
-  const bool computes = WaitsAlone(seen).empty();
+  const bool computes = !seen.WaitsAlone();
   if (most < 1 + analysis::kWorthwhileGain) return "";
   if (computes && seen.cores_free.value_or(1) < kLeastFree) return "";
   const bool is_python = seen.kinds[seen.units[0].kind].name.starts_with("python");
@@ -48,7 +48,8 @@ std::string AdviceAlone(const Outside& seen) {
                           ? "num_workers 0 -> 1 or more, so that loading runs beside the step"
                       : is_python ? "load ahead in another process (multiprocessing)"
                                   : "load ahead in another thread";
-  return fmt::format("if it loads data: {}; one brings at most {:.2g} times the rate", ahead, most);
+  return fmt::format("{}{}; one brings at most {:.2g} times the rate",
+                     seen.IsByFunctions() ? "" : "if it loads data: ", ahead, most);
 }
 
 double ThreadsNow(const OutsideUnit& unit) { return std::max(1.0, std::round(unit.threads_count)); }
@@ -139,9 +140,9 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
       if (seen.stall_ratio >= analysis::kSmallStall && !seen.is_step_elsewhere) {
         return fmt::format(
             "a cheaper step of {}; its waits come in bursts, which a longer queue may remove",
-            ConsumerWord(seen));
+            seen.ConsumerWord());
       }
-      if (!HasProducers(seen) && seen.OwnTimes()) return AdviceForStep(seen);
+      if (!seen.HasProducers() && seen.OwnTimes()) return AdviceForStep(seen);
       std::string text = "nothing in the loading: it keeps up";
       if (analysis::MayUnpickle(seen)) {
         text =
@@ -186,18 +187,12 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
 
 }  // namespace
 
-bool HasProducers(const Outside& seen) {
-  return std::any_of(seen.units.begin(), seen.units.end(), [](const OutsideUnit& unit) {
-    return unit.role == analysis::UnitRole::kProducer;
-  });
-}
-
 std::string QuotaWord(const Outside& seen) {
   return fmt::format("the CPU quota of {:.2f} cores", seen.core_budget.quota->cores);
 }
 
 std::string WaitsAlone(const Outside& seen) {
-  if (HasProducers(seen) || seen.culprit != 0) return "";
+  if (!seen.WaitsAlone()) return "";
   const analysis::UnitShares& shares = seen.units[0].shares;
   switch (seen.findings[0].limit) {
     case OutsideLimit::kSleep:
@@ -212,20 +207,23 @@ std::string WaitsAlone(const Outside& seen) {
 }
 
 bool IsOneThread(const Outside& seen) {
-  return seen.findings[0].limit == OutsideLimit::kAlone || !WaitsAlone(seen).empty() ||
-         (!seen.decided && !HasProducers(seen));
+  return seen.findings[0].limit == OutsideLimit::kAlone || seen.WaitsAlone() ||
+         (!seen.decided && !seen.HasProducers());
 }
 
 std::string Advice(const RunView& run, const Outside& seen) {
+  // Whether it loads or trains is not decided: advice for one of them would say that it is.
+  if (!seen.decided && !seen.HasProducers() && !seen.WaitsAlone()) return AdviceAlone(seen);
   const std::string advice = AdviceOf(run, seen);
-  const std::string ahead = WaitsAlone(seen).empty() ? "" : AdviceAlone(seen);
+  const std::string ahead = seen.WaitsAlone() ? AdviceAlone(seen) : "";
   return ahead.empty()
              ? advice
              : fmt::format("{}. More of them let such waits overlap. Or {}", ahead, advice);
 }
 
 std::optional<double> MostGain(const Outside& seen) {
-  if (seen.findings[0].limit == OutsideLimit::kConsumer || !HasProducers(seen)) return std::nullopt;
+  if (seen.findings[0].limit == OutsideLimit::kConsumer || !seen.HasProducers())
+    return std::nullopt;
   // What holds all of it back holds back its step, too.
   const bool is_held = seen.core_budget.quota || seen.IsHeldBack();
   if (seen.findings[0].limit == OutsideLimit::kCores && is_held) return std::nullopt;
@@ -245,12 +243,12 @@ std::string NextLine(const Outside& seen, double gain) {
   if (!cores) {
     const bool own = seen.findings[0].limit == OutsideLimit::kOwnWork;
     return fmt::format("{} will limit it, at {:.1f} times this rate at most",
-                       own ? "its step" : ConsumerWord(seen), gain);
+                       own ? "its step" : seen.ConsumerWord(), gain);
   }
   return fmt::format(
       "the CPU cores will limit it, at {:.1f} times this rate at most; with more cores {} would, "
       "at {:.1f} times",
-      more->at_most, ConsumerWord(seen), gain);
+      more->at_most, seen.ConsumerWord(), gain);
 }
 
 }  // namespace headrace::dashboards

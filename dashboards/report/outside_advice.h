@@ -9,9 +9,6 @@
 
 namespace headrace::dashboards {
 
-// Whether others feed the consumer's thread.
-bool HasProducers(const analysis::Outside& seen);
-
 // Whether one thread does everything: that is certain, whatever it waits for.
 bool IsOneThread(const analysis::Outside& seen);
 

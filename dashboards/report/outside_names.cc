@@ -2,14 +2,8 @@
 
 namespace headrace::dashboards {
 
-std::string ConsumerWord(const analysis::Outside& seen) {
-  const bool trains = seen.python && seen.python->step_s > 0;
-  return trains || seen.flavour != analysis::OutsideFlavour::kPlain ? "the trainer"
-                                                                    : "the consumer";
-}
-
 std::string TrainerWord(const analysis::Statements& statements) {
-  return statements.outside ? ConsumerWord(*statements.outside) : "the trainer";
+  return statements.outside ? statements.outside->ConsumerWord() : "the trainer";
 }
 
 bool Unpickles(const analysis::Outside& seen) {
@@ -33,7 +27,7 @@ std::string PoolThreadDoes(const analysis::Outside& seen) {
 }
 
 std::string UnitWord(const analysis::Outside& seen, size_t u) {
-  if (u == 0) return ConsumerWord(seen);
+  if (u == 0) return seen.ConsumerWord();
   const analysis::OutsideUnit& unit = seen.units[u];
   const std::string& kind = seen.kinds[unit.kind].name;
   if (kind.starts_with("pt_data_worker")) return "the workers";

@@ -9,7 +9,6 @@
 namespace headrace::dashboards {
 
 // "the trainer" / "the consumer", "the workers" / the unit's own name.
-std::string ConsumerWord(const analysis::Outside& seen);
 // Whether what workers of PyTorch spend on their start is most of what they do.
 bool StartsWorkers(const analysis::Outside& seen);
 
@@ -21,7 +20,8 @@ std::string PoolThreadDoes(const analysis::Outside& seen);
 
 std::string UnitWord(const analysis::Outside& seen, size_t unit);
 
-// Who takes the batches of any run: "the trainer", or ConsumerWord of one seen from outside.
+// Who takes the batches of any run: "the trainer", or Outside::ConsumerWord of one seen from
+// outside.
 std::string TrainerWord(const analysis::Statements& statements);
 
 }  // namespace headrace::dashboards

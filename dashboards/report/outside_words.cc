@@ -79,12 +79,12 @@ std::string WhereTimeGoes(const Outside& seen, size_t u) {
                                                        {shares.network, "blocked on the network"},
                                                        {shares.sleep, "sleeping on a timer"},
                                                        {shares.stopped, "stopped"}};
-  if (consumer && !HasProducers(seen)) {
+  if (consumer && !seen.HasProducers()) {
     const double waits = shares.lock + shares.wait_consumer + shares.wait_input + shares.other;
     for (auto& part : WaitsByCause(seen, seen.units[u], waits)) parts.push_back(std::move(part));
   } else {
     parts.insert(parts.end(), {{shares.lock, "waiting for each other"},
-                               {shares.wait_consumer, "waiting for " + ConsumerWord(seen)},
+                               {shares.wait_consumer, "waiting for " + seen.ConsumerWord()},
                                {shares.wait_input, consumer ? "waiting for the other threads"
                                                             : "waiting for their input"},
                                {shares.other, "waiting for something outside the program"}});
@@ -102,7 +102,7 @@ std::string BusyThreadWord(const Outside& seen) {
   const analysis::PythonThreads& threads = *seen.python_threads;
   const bool is_named = !threads.busy_thread.starts_with("python");
   const std::string of_pool = PoolThreadDoes(seen);
-  return fmt::format("another thread of {}'s process, {}{}", ConsumerWord(seen),
+  return fmt::format("another thread of {}'s process, {}{}", seen.ConsumerWord(),
                      is_named ? threads.busy_thread : "in " + threads.busy_function,
                      of_pool.empty() ? "" : ", which " + of_pool);
 }
@@ -110,7 +110,7 @@ std::string BusyThreadWord(const Outside& seen) {
 std::string LimitWord(const Outside& seen, OutsideLimit limit) {
   switch (limit) {
     case OutsideLimit::kProducers:
-      if (seen.culprit == 0) return "the threads that feed it";
+      if (seen.culprit == 0) break;
       if (Unpickles(seen)) return "unpickling in " + UnitWord(seen, seen.culprit);
       if (seen.is_busy_thread) return BusyThreadWord(seen);
       if (seen.units[seen.culprit].uneven) {
@@ -120,34 +120,25 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
       return UnitWord(seen, seen.culprit);
     case OutsideLimit::kCores:
       if (seen.core_budget.quota) return QuotaWord(seen);
-      return seen.IsHeldBack() ? "a CPU quota, or a set of cores, that holds it back" : "CPU cores";
-    case OutsideLimit::kStorage:
-      return "storage";
-    case OutsideLimit::kNetwork:
-      return "the network, or the server it leads to";
-    case OutsideLimit::kInterpreter:
-      return "the lock of Python's interpreter (GIL)";
-    case OutsideLimit::kLock:
-      return "a lock";
-    case OutsideLimit::kSleep:
-      return "a timer";
+      if (seen.IsHeldBack()) return "a CPU quota, or a set of cores, that holds it back";
+      break;
     case OutsideLimit::kConsumer:
       if (analysis::MayUnpickle(seen)) {
-        return ConsumerWord(seen) + "'s thread: its step, or sampling or unpickling in it";
+        return seen.ConsumerWord() + "'s thread: its step, or sampling or unpickling in it";
       }
-      return ConsumerWord(seen) +
-             (analysis::MayLoad(seen) ? "'s thread: its step, or loading in it" : "");
+      if (analysis::MayLoad(seen)) {
+        return seen.ConsumerWord() + "'s thread: its step, or loading in it";
+      }
+      break;
     case OutsideLimit::kPauses:
-      return "pauses of " +
-             (seen.culprit == 0 ? std::string("those who feed it") : UnitWord(seen, seen.culprit));
+      if (seen.culprit != 0) return "pauses of " + UnitWord(seen, seen.culprit);
+      break;
     case OutsideLimit::kOwnWork:
-      return OwnWorkWord(seen, ConsumerWord(seen));
-    case OutsideLimit::kAlone:
-      return "one thread that loads and computes in turn";
-    case OutsideLimit::kNone:
+      return OwnWorkWord(seen, seen.ConsumerWord());
+    default:
       break;
   }
-  return "nothing that was seen";
+  return seen.LimitWord(limit);
 }
 
 std::string Basis(const Outside& seen) {
@@ -189,14 +180,12 @@ std::string Capital(std::string text) {
 }
 
 void AddOutsideStall(const Outside& seen, FirstPage* page) {
-  const std::string who = Capital(ConsumerWord(seen));
-  const bool is_alone = !HasProducers(seen);
-  const bool is_told = seen.decided && seen.OwnTimes();
-  if (is_told && (is_alone || seen.findings[0].limit == OutsideLimit::kOwnWork)) {
+  const std::string who = Capital(seen.ConsumerWord());
+  if (seen.IsByFunctions()) {
     AddOwnWork(seen, who, page);
     return;
   }
-  if (is_alone) {
+  if (!seen.HasProducers()) {
     page->badge = "ONE THREAD";
     page->verdict = who + " loads and computes in turn in one thread: nothing feeds it.";
     return;
@@ -247,7 +236,7 @@ std::vector<PicturePart> DrawUnits(const Outside& seen) {
                      false});
   }
   if (parts.empty()) return {};
-  parts.push_back({PicturePart::Kind::kStage, ConsumerWord(seen).substr(4), 0,
+  parts.push_back({PicturePart::Kind::kStage, seen.ConsumerName(), 0,
                    std::clamp(1 - seen.stall_ratio, 0.0, 1.0), seen.decided && !limited});
   return parts;
 }
@@ -275,9 +264,10 @@ std::string LimitOfOne(const Outside& seen) {
                        ProbabilityText(finding.probability));
   };
   if (const std::string waits = WaitsAlone(seen); !waits.empty()) {
-    return fmt::format("{} ({}): {}", LimitWord(seen, OutsideLimit::kAlone), unit.name, waits);
+    return fmt::format("{} ({}): {}{}", LimitWord(seen, OutsideLimit::kAlone), unit.name, waits,
+                       seen.IsByFunctions() ? "; " + InTurn(seen) : "");
   }
-  if (!seen.decided && (first.limit == OutsideLimit::kAlone || !HasProducers(seen))) {
+  if (!seen.decided && (first.limit == OutsideLimit::kAlone || !seen.HasProducers())) {
     const std::string in_turn = InTurn(seen);
     return fmt::format("{} ({}){}", LimitWord(seen, OutsideLimit::kAlone), unit.name,
                        in_turn.empty() ? "" : ": " + in_turn);
@@ -345,7 +335,7 @@ std::string WhyLine(const Outside& seen) {
         each.role != analysis::UnitRole::kProducer) {
       continue;
     }
-    const std::string sentence = Capital(u == 0 ? ConsumerWord(seen) : each.name) + ": " +
+    const std::string sentence = Capital(u == 0 ? seen.ConsumerWord() : each.name) + ": " +
                                  WhereTimeGoes(seen, u) + "." + (culprit ? SlowestText(each) : "");
     // What limits comes first.
     text = culprit ? sentence + (text.empty() ? "" : " " + text)
@@ -383,10 +373,6 @@ void AddOutsideFacts(const RunView& run, const Outside& seen, Section* section) 
   section->facts = {{"state", ReportStateName(StateOf(seen))},
                     {"basis", "outside"},
                     {"basis_text", Basis(seen)},
-                    {"grade", StallGradeKey(first.limit == OutsideLimit::kOwnWork
-                                                ? seen.InLoader().value_or(seen.stall_ratio)
-                                            : seen.is_step_elsewhere ? 0
-                                                                     : seen.stall_ratio)},
                     {"stall_ratio", stall},
                     {"cores_used_by_others", Number(seen.cores_others, headrace::Unit::kCores,
                                                     "the machine's load was not recorded")},
@@ -396,6 +382,13 @@ void AddOutsideFacts(const RunView& run, const Outside& seen, Section* section) 
                     {"limit.pids", Pids(seen, seen.units[seen.culprit])},
                     {"limit.probability",
                      Quantity::Of(first.probability, headrace::Unit::kRatio, Source::kEstimate)}};
+  const bool by_functions = seen.IsByFunctions();
+  if (by_functions || seen.HasProducers()) {  // else line 1 has none either
+    const double ratio = by_functions             ? seen.InLoader().value_or(seen.stall_ratio)
+                         : seen.is_step_elsewhere ? 0
+                                                  : seen.stall_ratio;
+    section->facts.push_back({"grade", StallGradeKey(ratio)});
+  }
   const std::string advice = seen.decided || IsOneThread(seen) ? Advice(run, seen) : "";
   if (!advice.empty()) section->facts.push_back({"advice", advice});
   if (seen.decided) {
@@ -417,7 +410,7 @@ void AddOutsidePage(const RunView& run, const Outside& seen, FirstPage* page) {
   page->lines.push_back({"limit", LimitLine(seen)});
   page->lines.push_back({"why", WhyLine(seen)});
   if (seen.accelerators) {
-    page->lines.push_back({"gpu", AcceleratorLine(*seen.accelerators, ConsumerWord(seen)) + "."});
+    page->lines.push_back({"gpu", AcceleratorLine(*seen.accelerators, seen.ConsumerWord()) + "."});
   }
   if (seen.decided) {
     page->lines.push_back({"fix", Advice(run, seen)});
@@ -433,7 +426,7 @@ void AddOutsidePage(const RunView& run, const Outside& seen, FirstPage* page) {
   } else {
     const std::string alone = IsOneThread(seen) ? Advice(run, seen) : "";
     if (!alone.empty()) page->lines.push_back({"fix", alone});
-    if (WaitsAlone(seen).empty()) page->lines.push_back({"check", seen.measure});
+    if (!seen.WaitsAlone()) page->lines.push_back({"check", seen.measure});
   }
   page->lines.push_back({"basis", "seen from outside: " + Basis(seen)});
   if (const std::string unknown = Unknown(seen); !unknown.empty()) {

@@ -50,7 +50,7 @@ std::string StepFunction(const analysis::Outside& seen) {
   const std::string& function =
       is_known ? seen.python->step_function : seen.python->unknown_function;
   if (function.empty()) return "";
-  return fmt::format(", {} of its time, most of it in {}", FormatPercent(own->step),
+  return fmt::format(", in its step {} of the time, most of it in {}", FormatPercent(own->step),
                      FunctionAndPlace(function));
 }
 
@@ -119,6 +119,8 @@ std::string AdviceForStep(const analysis::Outside& seen) {
 
 void AddOwnWork(const analysis::Outside& seen, const std::string& who, FirstPage* page) {
   constexpr double kHardly = 0.01;
+  const analysis::UnitShares& shares = seen.units[0].shares;
+  const bool computes = shares.on_cpu + shares.runnable > 0.5;
   const double ratio = seen.InLoader().value_or(0), own = seen.OwnWork().value_or(0);
   page->badge = StallGrade(ratio);
   page->severity = SeverityOf(ratio);
@@ -128,8 +130,9 @@ void AddOwnWork(const analysis::Outside& seen, const std::string& who, FirstPage
   }
   page->verdict = fmt::format(
       "{} spent {} of the time in loading{}.", who, FormatPercent(ratio),
-      ratio - own < kHardly ? ", at work"
-                            : fmt::format(": {} at work, the rest waiting", FormatPercent(own)));
+      ratio - own >= kHardly ? fmt::format(": {} at work, the rest waiting", FormatPercent(own))
+      : computes             ? ", at work"
+                             : "");
 }
 
 }  // namespace headrace::dashboards

@@ -14,8 +14,8 @@ std::string OwnFunction(const analysis::Outside& seen);
 // work, the function that does it.
 std::string OwnWorkWord(const analysis::Outside& seen, const std::string& consumer);
 
-// ", 62 % of its time in train_step, train.py:31": where the consumer's own step spends it; empty:
-// not seen.
+// ", in its step 62 % of the time, most of it in train_step, train.py:31"; empty: not
+// seen.
 std::string StepFunction(const analysis::Outside& seen);
 
 // What one thread does in turn: "loading 48 % (load_batch, train.py:12), its step 30 % (...), 22 %

@@ -82,16 +82,16 @@ void AddUnits(const analysis::Outside& outside, TopVerdict* verdict) {
     const analysis::UnitShares& shares = unit.shares;
     const bool trainer = unit.role == analysis::UnitRole::kConsumer;
     TopUnit row{Printable(unit.name),
-                trainer ? "trainer" : analysis::UnitRoleName(unit.role),
+                trainer ? outside.ConsumerName() : analysis::UnitRoleName(unit.role),
                 shares.on_cpu,
                 shares.runnable,
                 "",
                 0};
-    const std::pair<const char*, double> waits[] = {{"storage", shares.storage},
+    const std::pair<std::string, double> waits[] = {{"storage", shares.storage},
                                                     {"network", shares.network},
                                                     {"sleep", shares.sleep},
                                                     {"a lock", shares.lock},
-                                                    {"the trainer", shares.wait_consumer},
+                                                    {outside.ConsumerWord(), shares.wait_consumer},
                                                     {"input", shares.wait_input},
                                                     {"stopped", shares.stopped},
                                                     {"unknown", shares.other}};

@@ -73,7 +73,7 @@ TEST(AcceleratorPage, WithoutADeviceThePageIsAsItWas) {
   const Report report = ReportOf(InputBound());
   EXPECT_EQ(LineOf(report, "gpu"), "");
   EXPECT_THAT(LineOf(report, "unseen"),
-              HasSubstr("whether an accelerator computes while the consumer waits for it"));
+              HasSubstr("whether an accelerator computes while the trainer waits for it"));
   EXPECT_FALSE(JsonOf(InputBound())["verdict"].contains("accelerator"));
   RunView short_use = InputBound();  // the driver told nothing while the trainer took batches
   AddDevice(&short_use, "gpu0", 0.3);

@@ -1,7 +1,11 @@
 // Words of the first page that no golden shows: what is advised for each limit of a run seen from
 // outside, what is said of the trainer's own thread, and pages without a verdict.
+#include "dashboards/report/outside_words.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "analysis/advice/statements.h"
 #include "analysis/outside/outside.h"
@@ -83,6 +87,153 @@ TEST(OutsideWords, EachLimitHasItsAdvice) {
               HasSubstr("if it loads data: num_workers 0 -> 1 or more, so that loading runs beside "
                         "the step; one brings at most 2 times the rate"));
   EXPECT_EQ(advice(OutsideLimit::kNone), "");
+}
+
+// The page's line of that label.
+std::string LineOf(const FirstPage& page, const std::string& label) {
+  for (const PageLine& line : page.lines) {
+    if (line.label == label) return line.text;
+  }
+  return "";
+}
+
+TEST(OutsideWords, EachLimitHasItsName) {
+  const analysis::RunView run = LimitedByWorkers();
+  const Outside workers = analysis::LookFromOutside(run);
+  const auto name = [&](OutsideLimit limit, void (*change)(Outside*) = nullptr) {
+    Outside seen = workers;
+    seen.findings = {{limit, 0.95}};
+    if (change != nullptr) change(&seen);
+    FirstPage page;
+    AddOutsidePage(run, seen, &page);
+    const std::string line = LineOf(page, "limit");
+    return line.substr(0, line.find(" (probability"));
+  };
+  const auto consumer = [](Outside* seen) { seen->culprit = 0; };
+  EXPECT_EQ(name(OutsideLimit::kProducers), "the workers");
+  EXPECT_EQ(name(OutsideLimit::kProducers, consumer), "the threads that feed it");
+  EXPECT_EQ(
+      name(OutsideLimit::kProducers,
+           [](Outside* seen) { seen->compute_place = "recv (multiprocessing/connection.py:250)"; }),
+      "unpickling in the workers");
+  EXPECT_EQ(name(OutsideLimit::kProducers,
+                 [](Outside* seen) {
+                   seen->is_busy_thread = true;
+                   seen->python_threads.emplace().busy_thread = "packer";
+                 }),
+            "another thread of the trainer's process, packer");
+  EXPECT_EQ(name(OutsideLimit::kProducers,
+                 [](Outside* seen) {
+                   seen->is_busy_thread = true;
+                   analysis::PythonThreads& threads = seen->python_threads.emplace();
+                   threads.busy_thread = "python";
+                   threads.busy_function = "Pool._handle_results (multiprocessing/pool.py:579)";
+                 }),
+            "another thread of the trainer's process, in Pool._handle_results "
+            "(multiprocessing/pool.py:579), which unpickles what the pool's processes return");
+  EXPECT_EQ(name(OutsideLimit::kProducers,
+                 [](Outside* seen) {
+                   seen->units[seen->culprit].uneven = analysis::UnevenProcesses{2, 200, 0.9, 0.2};
+                 }),
+            "the slowest of the workers");
+  EXPECT_EQ(name(OutsideLimit::kProducers,
+                 [](Outside* seen) { seen->workers.emplace().start_ratio = 0.8; }),
+            "the start of the workers");
+  EXPECT_EQ(name(OutsideLimit::kCores), "CPU cores");
+  EXPECT_EQ(name(OutsideLimit::kCores,
+                 [](Outside* seen) {
+                   seen->core_budget.quota = analysis::CpuQuota{0.5, 0.3};
+                 }),
+            "the CPU quota of 0.50 cores");
+  EXPECT_EQ(name(OutsideLimit::kCores, [](Outside* seen) { seen->units[0].shares.runnable = 0.9; }),
+            "a CPU quota, or a set of cores, that holds it back");
+  EXPECT_EQ(name(OutsideLimit::kStorage), "storage");
+  EXPECT_EQ(name(OutsideLimit::kNetwork), "the network, or the server it leads to");
+  EXPECT_EQ(name(OutsideLimit::kInterpreter), "the lock of Python's interpreter (GIL)");
+  EXPECT_EQ(name(OutsideLimit::kLock), "a lock");
+  EXPECT_EQ(name(OutsideLimit::kSleep), "a timer");
+  EXPECT_EQ(name(OutsideLimit::kConsumer), "the trainer");
+  EXPECT_EQ(
+      name(OutsideLimit::kConsumer, [](Outside* seen) { seen->units[0].shares.on_cpu = 0.9; }),
+      "the trainer's thread: its step, or sampling or unpickling in it");
+  EXPECT_EQ(name(OutsideLimit::kConsumer,
+                 [](Outside* seen) {
+                   seen->flavour = analysis::OutsideFlavour::kPlain;
+                   seen->units[0].shares.on_cpu = 0.9;
+                 }),
+            "the consumer's thread: its step, or loading in it");
+  EXPECT_EQ(name(OutsideLimit::kPauses), "pauses of the workers");
+  EXPECT_EQ(name(OutsideLimit::kPauses, consumer), "pauses of those who feed it");
+  EXPECT_EQ(name(OutsideLimit::kOwnWork,
+                 [](Outside* seen) { seen->python.emplace().function = "load (train.py:12)"; }),
+            "the trainer's own thread, loading in load, train.py:12");
+  // As words beside others, where no unit is named.
+  EXPECT_EQ(workers.LimitWord(OutsideLimit::kOwnWork), "the trainer's own thread");
+  EXPECT_EQ(workers.LimitWord(OutsideLimit::kAlone), "one thread that loads and computes in turn");
+  EXPECT_EQ(workers.LimitWord(OutsideLimit::kNone), "nothing that was seen");
+}
+
+// One thread that sleeps: its functions say whether that is loading or its step, or they do not.
+// The first line says nothing else than the line of the limit.
+TEST(OutsideWords, TheFirstLineAndTheLimitAreOneJudgement) {
+  const std::string loop = "main (train.py:30, loop 29);";
+  const struct {
+    const char* what;
+    std::string function;  // empty: no stacks
+    const char* badge;
+    const char* limit;
+    const char* fix;
+    OutsideLimit found;
+  } kCases[] = {{"not seen", "", "ONE THREAD",
+                 "one thread that loads and computes in turn (python's main thread): it sleeps 9",
+                 "if it loads data: load ahead in another process", OutsideLimit::kSleep},
+                {"unknown", loop + "pause (train.py:9, no loop, sleeps)", "ONE THREAD",
+                 "one thread that loads and computes in turn (python's main thread): it sleeps 9",
+                 "if it loads data: load ahead in another process", OutsideLimit::kSleep},
+                {"loading", loop + "load_rows (train.py:9, no loop, sleeps)", "HIGHLY input-bound",
+                 "; loading 100 % (load_rows, train.py:9)", "load ahead in another process",
+                 OutsideLimit::kSleep},
+                {"the step", loop + "train_step (train.py:9, no loop, sleeps)", "NOT input-bound",
+                 "the trainer, sleeping on a timer 9",
+                 "nothing in the loading: it takes too little", OutsideLimit::kConsumer}};
+  for (const auto& each : kCases) {
+    SCOPED_TRACE(each.what);
+    analysis::OutsideRun run;
+    run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.03);
+    run.Blocked(100, "python (main)", "sleep", 0.97);
+    if (!each.function.empty()) {
+      analysis::Sample("MainThread", each.function, 10, &run.view);
+    }
+    const Outside seen = analysis::LookFromOutside(run.view);
+    EXPECT_EQ(seen.findings[0].limit, each.found);
+    EXPECT_TRUE(seen.decided);
+    FirstPage page;
+    AddOutsidePage(run.view, seen, &page);
+    EXPECT_EQ(page.badge, each.badge) << page.verdict;
+    Section facts;
+    AddOutsideFacts(run.view, seen, &facts);
+    const auto grade = std::find_if(facts.facts.begin(), facts.facts.end(),
+                                    [](const Fact& fact) { return fact.key == "grade"; });
+    EXPECT_EQ(grade == facts.facts.end(), page.badge == "ONE THREAD") << "as line 1 has it";
+    EXPECT_THAT(LineOf(page, "limit"), HasSubstr(each.limit));
+    EXPECT_THAT(LineOf(page, "fix"), testing::StartsWith(each.fix));
+    // Nothing that trains is called something else on the same page.
+    std::string text = page.verdict;
+    for (const PageLine& line : page.lines) text += "\n" + line.text;
+    const bool trains = seen.ConsumerName() == std::string("trainer");
+    EXPECT_THAT(text, testing::Not(HasSubstr(trains ? "consumer" : "trainer")));
+  }
+}
+
+// Where it is decided neither way, no advice says that it is.
+TEST(OutsideWords, HalfLoadingAndHalfItsStepHasNoAdviceForOneOfThem) {
+  analysis::OutsideRun run;
+  run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.99);
+  analysis::Sample("MainThread", "main (train.py:30, loop 29);shape (train.py:9, no loop)", 10,
+                   &run.view);
+  const Outside seen = analysis::LookFromOutside(run.view);
+  EXPECT_FALSE(seen.decided);
+  EXPECT_THAT(Advice(run.view, seen), testing::StartsWith("if it loads data: load ahead in"));
 }
 
 TEST(OutsideWords, EachOperatorOfTheTrainersThreadHasItsAdvice) {

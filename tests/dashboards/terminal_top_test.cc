@@ -36,6 +36,7 @@ namespace {
 
 using analysis::RunView;
 using analysis::SimulatedPipeline;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -96,7 +97,11 @@ TEST(Top, SeenFromOutside) {
   const std::string text = ScreenText(model, 100, 30);
   EXPECT_THAT(text, HasSubstr("from outside"));
   EXPECT_THAT(text, HasSubstr("THREADS"));
-  EXPECT_THAT(text, HasSubstr("trainer"));
+  EXPECT_THAT(text, HasSubstr("python's main thread  consumer"));
+  EXPECT_THAT(text, Not(HasSubstr("trainer"))) << "nothing shows that it trains";
+  const TopModel torch = ModelOf(analysis::Loader(2, 0.15, 0.8, 0.95, 0, 0.03).view);
+  EXPECT_THAT(ScreenText(torch, 100, 30),
+              AllOf(HasSubstr("python's main thread        trainer"), Not(HasSubstr("consumer"))));
 }
 
 TEST(Top, FewOfManyIdleKindsOfThreads) {

@@ -8,6 +8,7 @@
              has a reason why not, in OTHERS below
   glossary   the glossary is in order and defines no word twice
   start      the README shows the two commands that build, `make demo` and `make test`
+  sentences  of the table of sentences in CONTRIBUTING.md: what was there before is in no string and no document, what is there now is
   site       mkdocs.yml lists every document once, in the order of docs/index.md
   words      how many words the documents have that people write, outside code blocks: only if it is asked for
 
@@ -160,6 +161,22 @@ def start(source):
             yield f"README.md: no block shows {command}"
 
 
+def sentences(source):
+    """In the last column dots stand for what is filled in, as in docs/troubleshooting.md; in brackets: nothing took its place."""
+    flat = lambda text: re.sub(r"\s+", " ", text)  # noqa: E731
+    documents = [source / "README.md", *sorted(source.glob("docs/*.md"))]
+    text = flat("\n".join([literals(source), *(document.read_text(encoding="utf-8") for document in documents)]))
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", (source / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rows = [row for row in rows if row[0] not in ("where", "---")]
+    if len(rows) < 20:
+        yield f"CONTRIBUTING.md: {len(rows)} sentences found"
+    for _, before, now in rows:
+        if before in text:
+            yield f"CONTRIBUTING.md: this is still there: {before}"
+        if not now.startswith("(") and not in_source(now, text):
+            yield f"CONTRIBUTING.md: this is not there: {now}"
+
+
 PRINTED = {"accuracy", "accuracy-real", "characterization", "events", "features"}  # by programs, whatever they find
 
 
@@ -173,7 +190,7 @@ def words(source):
 
 
 CHECKS = {"links": links, "messages": messages, "tutorial": tutorial, "commands": commands, "glossary": glossary, "site": site,
-          "start": start}
+          "start": start, "sentences": sentences}
 
 
 def main(names):

@@ -57,6 +57,17 @@ class Documents(unittest.TestCase):
         self.write("README.md", "`make test`\n```\nmake demo\nmake tests\n```\n")
         self.assertEqual(list(documents.start(self.source)), ["README.md: no block shows make test"])
 
+    def test_sentences_that_were_replaced(self):
+        self.write("README.md", "It says what\nlimits it.\n")
+        self.write("cli/a.cc", 'Print("the limit is {}; {} more");\n')
+        rows = lambda *some: "".join(f"| x | {before} | {now} |\n" for before, now in some)  # noqa: E731
+        good = [("told by", "what limits it"), ("border", "the limit is …; … more"), ("mood", "(gone)")] * 7
+        self.write("CONTRIBUTING.md", "| where | before | now |\n|---|---|---|\n" + rows(*good))
+        self.assertEqual(list(documents.sentences(self.source)), [])
+        self.write("CONTRIBUTING.md", rows(*good, ("what limits it", "(gone)"), ("mood", "what is the limit")))
+        self.assertEqual(list(documents.sentences(self.source)), ["CONTRIBUTING.md: this is still there: what limits it",
+                                                                  "CONTRIBUTING.md: this is not there: what is the limit"])
+
     def test_the_sites_list(self):
         self.write("docs/a.md", "# A\n")
         self.write("docs/b.md", "# B\n")

@@ -107,10 +107,10 @@ def forms(headrace):
 
 def inner_forms(op):
     """Both borders without the Python around them, and what a DataLoader's worker does for each item."""
-    from headrace import _loader
+    from headrace import _loader, _operator
     plain = Dataset()
     own = _loader._MapItems(plain)
-    begin, end, handle = _loader._begin, _loader._end, op.handle
+    begin, end, handle = _operator._begin, _operator._end, op.handle
 
     def calls(n):
         for i in range(n):

@@ -43,12 +43,13 @@ struct Seen {
   double stall = 0;
   Real free_cores = std::nullopt;
 
+  std::string who() const { return outside.ConsumerWord(); }
   // "at most 1.8 times the rate": the consumer's own, without a wait.
   std::string MostGain() const {
-    if (stall <= kHardlyWaits) return "nothing to gain: the consumer almost never waits";
-    if (stall >= kAlwaysWaits) return "the consumer's own rate, which its waits hide";
-    return fmt::format("{:.1f} times the rate at most, then the consumer is the limit",
-                       1 / (1 - stall));
+    if (stall <= kHardlyWaits) return fmt::format("nothing to gain: {} almost never waits", who());
+    if (stall >= kAlwaysWaits) return who() + "'s own rate, which its waits hide";
+    return fmt::format("{:.1f} times the rate at most, then {} is the limit", 1 / (1 - stall),
+                       who());
   }
   bool consumer_bound() const { return limit == OutsideLimit::kConsumer; }
 };
@@ -62,7 +63,7 @@ Recommendation Fires(std::string why, std::string act) {
 }
 
 std::string Waited(const Seen& seen) {
-  return fmt::format("the consumer waits {} of the time", FormatPercent(seen.stall));
+  return fmt::format("{} waits {} of the time", seen.who(), FormatPercent(seen.stall));
 }
 
 // R1
@@ -74,8 +75,8 @@ Recommendation Workers(const Seen& seen) {
                                         : std::string("how many are free is not known")));
   }
   if (seen.limit != OutsideLimit::kProducers || seen.producer == nullptr) {
-    return DoesNotFire(
-        fmt::format("the number of workers is not the limit: {}", OutsideLimitName(seen.limit)));
+    return DoesNotFire(fmt::format("the number of workers is not the limit: {}",
+                                   seen.outside.LimitWord(seen.limit)));
   }
   if (seen.outside.is_busy_thread) {
     return DoesNotFire(
@@ -120,9 +121,8 @@ Recommendation Prefetch(const Seen& seen) {
   if (seen.stall < kSmallStall) return DoesNotFire(Waited(seen) + ": what is ahead is enough");
   if (idle < kProducerHasTime) {
     return DoesNotFire(
-        fmt::format("of the time of {}, only {} is waiting for the consumer: no time to "
-                    "work ahead",
-                    seen.producer->name, FormatPercent(idle)));
+        fmt::format("of the time of {}, only {} is waiting for {}: no time to work ahead",
+                    seen.producer->name, FormatPercent(idle), seen.who()));
   }
   return Fires(
       fmt::format("{}, and of the time of {}, {} is waiting for it: they wait for each other in "
@@ -227,7 +227,8 @@ Recommendation Hardware(const Seen& seen) {
     return Fires("the network, or the server it leads to, is the limit; " + seen.MostGain(),
                  "a copy of the data nearby, or a faster link");
   }
-  return DoesNotFire(fmt::format("the limit is not hardware: {}", OutsideLimitName(seen.limit)));
+  return DoesNotFire(
+      fmt::format("the limit is not hardware: {}", seen.outside.LimitWord(seen.limit)));
 }
 
 // R22
@@ -243,7 +244,7 @@ Recommendation ModelBound(const Seen& seen) {
   if (seen.consumer_bound() && seen.stall < kSmallStall) {
     return Fires(Waited(seen) + ": the loading keeps up", "leave the loading as it is");
   }
-  return DoesNotFire(fmt::format("{}; {}", Waited(seen), OutsideLimitName(seen.limit)));
+  return DoesNotFire(fmt::format("{}; {}", Waited(seen), seen.outside.LimitWord(seen.limit)));
 }
 
 // R23
@@ -251,12 +252,13 @@ Recommendation FewerWorkers(const Seen& seen) {
   if (!seen.consumer_bound() || seen.stall >= kSmallStall) {
     return DoesNotFire(Waited(seen) + ": none can be removed yet");
   }
-  if (seen.producer == nullptr) return DoesNotFire("nothing feeds the consumer from beside it");
+  if (seen.producer == nullptr)
+    return DoesNotFire(fmt::format("no other thread feeds {}", seen.who()));
   const double now = std::round(seen.producer->threads_count);
   const double idle = seen.producer->shares.wait_consumer;
   const double enough = std::max(1.0, std::ceil(now * (1 - idle)));
-  const std::string why = fmt::format("of the time of {}, {} is waiting for the consumer",
-                                      seen.producer->name, FormatPercent(idle));
+  const std::string why = fmt::format("of the time of {}, {} is waiting for {}",
+                                      seen.producer->name, FormatPercent(idle), seen.who());
   if (now < 2 || enough >= now) return DoesNotFire(why);
   return Fires(why + fmt::format(": {:.0f} would do", enough),
                fmt::format("{}: {:.0f} -> {:.0f}; it saves their memory",

@@ -29,6 +29,7 @@ std::string RoleOf(const Outside& seen, size_t g) {
   for (const analysis::OutsideUnit& unit : seen.units) {
     if (std::find(unit.groups.begin(), unit.groups.end(), g) == unit.groups.end()) continue;
     if (unit.role == analysis::UnitRole::kProducer && unit.key_group != g) return "helper";
+    if (unit.role == analysis::UnitRole::kConsumer) return seen.ConsumerName();
     return analysis::UnitRoleName(unit.role);
   }
   return "";

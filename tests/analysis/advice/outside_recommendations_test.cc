@@ -101,6 +101,11 @@ TEST(OutsideRecommendations, EachRuleFiresAndDoesNot) {
     EXPECT_THAT(one.why, testing::HasSubstr(c.why));
     EXPECT_EQ(one.act.empty(), one.advice != Advice::kFires);
     EXPECT_EQ(one.record.empty(), one.advice != Advice::kCannotSay);
+    // These all train: no rule calls who does that the consumer.
+    for (const Recommendation& each : all) {
+      EXPECT_THAT(each.why + each.act + each.record, testing::Not(testing::HasSubstr("consumer")))
+          << each.id;
+    }
   }
 }
 

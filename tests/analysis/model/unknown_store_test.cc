@@ -7,6 +7,7 @@
 #include "analysis/advice/next_step.h"
 #include "analysis/advice/statements.h"
 #include "analysis/model/limits/bounds.h"
+#include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/prediction.h"
 #include "tests/analysis/synthetic_run.h"
 

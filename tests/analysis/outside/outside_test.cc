@@ -144,6 +144,29 @@ TEST(Outside, CannotChooseBetweenEquals) {
   EXPECT_LT(seen.findings[0].probability, 0.95);
 }
 
+TEST(Outside, AnUndecidedVerdictSaysWhatWouldDecideIt) {
+  const auto one_thread = [](const char* command) {
+    OutsideRun run;
+    run.Process(1, 0, "python", command).OnCpu(1, "python (main)", 0.99);
+    return LookFromOutside(run.view);
+  };
+  const struct {
+    Outside seen;
+    const char* measure;
+  } cases[] = {
+      {one_thread("python train.py"),
+       "instrumenting the program (headrace/account.h) separates its parts"},
+      {one_thread("torchrun train.py"),
+       "headrace.wrap(loader) tells loading from training; num_workers > 0 would run them at once"},
+      {LookFromOutside(Loader(2, 0.4, 0.55, 0.6, 0, 0.38).view),
+       "both sides wait for each other, as they do for a batch that is due while others are ready: "
+       "'headrace profile -- COMMAND' with its import hook tells"}};
+  for (const auto& each : cases) {
+    EXPECT_FALSE(each.seen.decided);
+    EXPECT_EQ(each.seen.measure, each.measure);
+  }
+}
+
 TEST(Outside, CountsOfWakeUpsDoWithLessSureness) {
   const Outside seen = LookFromOutside(Loader(2, 0.15, 0.8, 0.95, 0, 0.03, 1.2, false).view);
   EXPECT_EQ(seen.knowledge, OutsideKnowledge::kCounts);
