@@ -117,7 +117,7 @@ struct ProbeInfo {
   int level = 1;        // least accounting level at which it runs (0 outside, 1 accounts, ...)
   bool deep_only = false;
   bool starts_last = false;  // uses what another probe's programs note, if that runs as well
-  int64_t period_ns = 0;  // at most one Read per period; 0: at every tick
+  int64_t period_ns = 0;     // at most one Read per period; 0: at every tick
   // While a run is young, if not 0: a short run's course would be a few intervals otherwise.
   int64_t young_period_ns = 0;
   // Tries what Start would need, as far as possible without a target, and undoes it.

@@ -19,6 +19,7 @@ struct hrx_thread {
   uint32_t outer_stage;
   uint32_t batches_count;
   uint64_t since_ns, begin_ns, wait_ns, rows;
+  uint64_t latest_ns;             /* when its outermost request last began or ended */
   uint64_t ended_count, usual_ns; /* steps so far, and what the latest took, smoothed */
 };
 static __thread struct hrx_thread hrx_thread;
@@ -54,6 +55,18 @@ static int leave_word(struct hr_slot* s, uint32_t word) {
     return 1;
   }
   return 0;
+}
+
+/* Leaves the frame that says `from`, if the thread is in it, and enters one that says `to`: at one
+ * border. */
+enum { kNoWord = 0xffffffffu };
+static void enter_after(struct hr_slot* s, uint32_t from, uint32_t to) {
+  if ((to >> 16 & 3u) == HR_BUSY) HR_ADD_(&s->blocks[to & 0xffffu].enters_count, UINT64_C(1));
+  if (s->current == from && s->depth > 0 && s->depth <= HR_MAX_DEPTH) {
+    hr_border_(s, to);
+  } else {
+    hr_push_(s, to);
+  }
 }
 
 /* Null when accounts are off. */
@@ -200,6 +213,53 @@ HRX_PUBLIC int hrx_end_one(uint32_t handle, uint32_t rows) {
   hr_done(op, 1, rows, 0, 0);
   return 0;
 }
+HRX_PUBLIC int hrx_end_some(uint32_t handle, uint32_t completions) {
+  struct hr_slot* s;
+  uint32_t op;
+  if (!operator_of(handle, &op)) return 1;
+  s = hr_slot_(op);
+  if (s) leave_word(s, busy_word(op));
+  hr_done(op, completions, completions, 0, 0);
+  return 0;
+}
+/* As hr_border_ from an operator to itself. The CPU clock is read where it begins and where it
+ * ends, which leaves no doubt whose the time in between is; and now and then. */
+static void go_on(struct hr_slot* s) {
+  const uint64_t now = hr_ticks_(), since = s->since_ticks;
+  const uint32_t sequence = s->sequence, bit = 1u << HR_BUSY;
+  struct hr_block* b = &s->blocks[s->current & 0xffffu];
+  HR_STORE_(&s->sequence, sequence + 1);
+  if (now > since) {
+    HR_ADD_(&b->ticks[HR_BUSY], now - since);
+    HR_STORE_(&s->since_ticks, now);
+    b->long_modes = hr_is_long_(now - since) ? b->long_modes | bit : b->long_modes & ~bit;
+  }
+  if (now - s->cpu_ticks >= hr_process_v1.cpu_period_ticks && now > s->cpu_ticks) {
+    const struct hr_segment* g = hr_segment_();
+    struct hr_thread* t = &hr_thread_v1;
+    const uint16_t block = (uint16_t)(s->current & 0xffffu);
+    if (block < t->first_block) t->first_block = block;
+    if (block > t->last_block) t->last_block = block;
+    if (g && hr_process_v1.level >= 2) hr_share_cpu_(g, s, now);
+  }
+  HR_STORE_(&s->sequence, sequence + 2);
+}
+HRX_PUBLIC int hrx_next_one(uint32_t handle) {
+  struct hr_slot* s;
+  uint32_t op;
+  if (!operator_of(handle, &op)) return 1;
+  s = hr_slot_(op);
+  if (!s) return 0;
+  if (s->current == busy_word(op) && op < HR_MAX_OPERATORS && s->depth <= HR_MAX_DEPTH) {
+    HR_ADD_(&s->blocks[op + 1].enters_count, UINT64_C(1));
+    go_on(s);
+  } else {
+    leave_word(s, busy_word(op));
+    hr_enter(op);
+  }
+  hr_done(op, 1, 1, 0, 0);
+  return 0;
+}
 HRX_PUBLIC int hrx_count(uint32_t handle, uint64_t completions, uint64_t rows, uint64_t bytes_in,
                          uint64_t bytes_out) {
   uint32_t op;
@@ -226,10 +286,22 @@ HRX_PUBLIC int hrx_begin_after(uint32_t waiting, uint32_t handle) {
   uint32_t op, before;
   if (!operator_of(handle, &op)) return 1;
   s = hr_slot_(op);
-  if (s && operator_of(waiting, &before) && s->current == wait_word(before, HR_WAIT_OUT)) {
-    hr_pop_(s);
+  if (!s) return 0;
+  enter_after(s, operator_of(waiting, &before) ? wait_word(before, HR_WAIT_OUT) : (uint32_t)kNoWord,
+              busy_word(op));
+  return 0;
+}
+
+HRX_PUBLIC int hrx_end_idle(uint32_t handle, uint32_t rows) {
+  struct hr_slot* s;
+  uint32_t op;
+  if (!operator_of(handle, &op)) return 1;
+  s = hr_slot_(op);
+  if (s && s->current != busy_word(op)) leave_word(s, busy_word(op));
+  if (s && s->current != wait_word(op, HR_WAIT_OUT)) {
+    enter_after(s, busy_word(op), wait_word(op, HR_WAIT_OUT));
   }
-  hr_enter(op);
+  hr_done(op, 1, rows, 0, 0);
   return 0;
 }
 
@@ -253,10 +325,15 @@ HRX_PUBLIC int hrx_pass_on(uint32_t from, uint32_t to, uint32_t bytes) {
   uint32_t op, next;
   if (!operator_of(from, &op) || !operator_of(to, &next)) return 1;
   s = hr_slot_(op);
-  if (s) leave_word(s, busy_word(op));
+  if (!s) return 0;
   hr_done(op, 0, 0, bytes, 0);
   hr_done(next, 1, 0, 0, 0);
-  hr_enter(next);
+  if (s->current == busy_word(op)) {
+    enter_after(s, busy_word(op), busy_word(next));
+  } else {
+    leave_word(s, busy_word(op));
+    hr_enter(next);
+  }
   return 0;
 }
 
@@ -268,6 +345,24 @@ HRX_PUBLIC void hrx_consumer_begin(uint32_t consumer_op) {
 }
 
 HRX_PUBLIC int hrx_is_consumer(void) { return consumer() != NULL; }
+
+/* What the thread does inside a request. */
+static uint32_t request_word(const struct hrx_thread* c, uint32_t source_op) {
+  return source_op < HR_MAX_OPERATORS ? busy_word(source_op)
+                                      : wait_word(c->consumer_op, HR_WAIT_IN);
+}
+
+/* The request's frame is left and the consumer computes, at one border if it can be. */
+static void compute(const struct hrx_thread* c, struct hr_slot* s, uint32_t source_op) {
+  const uint32_t request = request_word(c, source_op), computes = busy_word(c->consumer_op);
+  if (s->current == request && s->depth > 0 && s->depth <= HR_MAX_DEPTH &&
+      s->stack[s->depth - 1] != computes) {
+    enter_after(s, request, computes);
+    return;
+  }
+  leave_word(s, request);
+  if (s->current != computes) hr_enter(c->consumer_op);
+}
 
 HRX_PUBLIC int hrx_next_begin(uint32_t source_op, uint32_t source_stage, uint32_t served) {
   struct hrx_thread* c = consumer();
@@ -281,25 +376,23 @@ HRX_PUBLIC int hrx_next_begin(uint32_t source_op, uint32_t source_stage, uint32_
       end_step(c, now, c->rows);
     }
     if (c->since_ns == 0) c->since_ns = now;
-    c->begin_ns = now;
-    if (s->current == busy_word(c->consumer_op)) leave_word(s, busy_word(c->consumer_op));
+    c->begin_ns = c->latest_ns = now;
     c->outer_stage = c->stage;
     if (source_stage < HR_MAX_STAGES) c->stage = source_stage;
-  }
-  if (source_op < HR_MAX_OPERATORS) {
-    hr_enter(source_op);
+    enter_after(s, busy_word(c->consumer_op), request_word(c, source_op));
   } else {
-    hr_wait_begin(c->consumer_op, HR_WAIT_IN);
+    enter_after(s, kNoWord, request_word(c, source_op));
   }
   return 0;
 }
 
-/* True when the request that ends was the outermost. */
+/* True when the request that ends was the outermost: its frame is left by the caller. */
 static int next_left(struct hrx_thread* c, struct hr_slot* s, uint32_t source_op) {
   if (c->nested == 0) return 0; /* begun in another segment */
-  leave_word(s, source_op < HR_MAX_OPERATORS ? busy_word(source_op)
-                                             : wait_word(c->consumer_op, HR_WAIT_IN));
-  if (--c->nested > 0) return 0;
+  if (--c->nested > 0) {
+    leave_word(s, request_word(c, source_op));
+    return 0;
+  }
   c->stage = c->outer_stage;
   return 1;
 }
@@ -312,11 +405,12 @@ HRX_PUBLIC uint32_t hrx_next_end(uint32_t source_op, uint32_t rows) {
   hr_done(source_op, 1, rows, 0, 0);
   if (!next_left(c, s, source_op)) return c->serial;
   now = hr_clock_ns_(CLOCK_MONOTONIC);
+  c->latest_ns = now;
   if (now > c->begin_ns) c->wait_ns += now - c->begin_ns;
   c->rows += rows;
   c->batches_count++;
   if (c->serial == 0) c->serial = next_serial();
-  if (s->current != busy_word(c->consumer_op)) hr_enter(c->consumer_op);
+  compute(c, s, source_op);
   return c->serial;
 }
 
@@ -325,10 +419,46 @@ HRX_PUBLIC void hrx_next_failed(uint32_t source_op) {
   struct hr_slot* s = c ? hr_slot_(c->consumer_op) : NULL;
   if (!s || !next_left(c, s, source_op)) return;
   if (c->batches_count == 0) {
+    leave_word(s, request_word(c, source_op));
     rest(c); /* waiting for the end is no wait for a batch */
-  } else if (s->current != busy_word(c->consumer_op)) {
-    hr_enter(c->consumer_op);
+  } else {
+    compute(c, s, source_op);
   }
+}
+
+static int is_look_due(struct hrx_source* source, uint64_t now) {
+  if (!source->look_every_ns || now < source->look_ns) return 0;
+  source->look_ns = now + source->look_every_ns;
+  return HRX_LOOK;
+}
+
+HRX_PUBLIC int hrx_ask(struct hrx_source* source) {
+  const struct hrx_thread* c = consumer();
+  if (hrx_next_begin(source->op, source->stage, source->served)) return 1;
+  return is_look_due(source, c->latest_ns);
+}
+
+HRX_PUBLIC int hrx_got(struct hrx_source* source, uint32_t rows) {
+  const struct hrx_thread* c = consumer();
+  source->served = hrx_next_end(source->op, rows);
+  if (source->taken >= 0) source->taken++;
+  return c ? is_look_due(source, c->latest_ns) : 0;
+}
+
+HRX_PUBLIC void hrx_got_none(struct hrx_source* source) {
+  hrx_next_failed(source->op);
+  source->served = 0;
+}
+
+HRX_PUBLIC int hrx_source_looked(struct hrx_source* source) {
+  const int64_t taken = source->taken;
+  source->taken = 0;
+  return taken > INT32_MAX ? INT32_MAX : (int)taken;
+}
+
+HRX_PUBLIC int hrx_is_asking(void) {
+  const struct hrx_thread* c = consumer();
+  return c && c->nested > 0;
 }
 
 HRX_PUBLIC void hrx_consumer_waited(uint64_t wait_ns, uint64_t begin_ns) {

@@ -70,10 +70,17 @@ int hrx_end_one(uint32_t handle, uint32_t rows);
 int hrx_count(uint32_t handle, uint64_t completions, uint64_t rows, uint64_t bytes_in,
               uint64_t bytes_out);
 void hrx_count_here(uint64_t rows, uint64_t bytes_in, uint64_t bytes_out);
+/* One element, of one row, is done and the operator begins with the next: hrx_end_one and hrx_begin
+ * in one. */
+int hrx_next_one(uint32_t handle);
+/* As hrx_end, and so many elements are done, of one row each. */
+int hrx_end_some(uint32_t handle, uint32_t completions);
 /* The thread has nothing to do until its results are taken: a wait of the operator for room
  * downstream. hrx_begin_after(waiting, handle) ends that wait, if there is one, and enters. */
 int hrx_idle(uint32_t handle);
 int hrx_begin_after(uint32_t waiting, uint32_t handle);
+/* hrx_end_one and hrx_idle in one. */
+int hrx_end_idle(uint32_t handle, uint32_t rows);
 
 /* The operator waits for input, until hrx_wait_in_end, which leaves that wait with everything
  * entered inside it. */
@@ -110,11 +117,37 @@ void hrx_next_closed(uint32_t served);
 /* A step ends now. `rows` < 0: those of the batches got since the last. */
 int hrx_consumer_step(int64_t rows);
 
+/* What a source of batches and its requests need, kept by the caller: the same calls with fewer
+ * arguments. `look_every_ns` 0: there is no queue to look at. */
+struct hrx_source {
+  uint32_t op, stage; /* source_op and source_stage */
+  uint32_t served;
+  uint32_t reserved;
+  uint64_t look_every_ns, look_ns; /* when the queue is to be looked at next */
+  int64_t taken;                   /* batches since the last look; -1: there was none */
+};
+/* hrx_next_begin, hrx_next_end, hrx_next_failed. HRX_LOOK instead of 0: the queue is to be looked
+ * at now, by hrx_queue_sampled with what hrx_source_looked returns. */
+enum { HRX_LOOK = 2 };
+int hrx_ask(struct hrx_source* source);
+int hrx_got(struct hrx_source* source, uint32_t rows);
+void hrx_got_none(struct hrx_source* source);
+int hrx_source_looked(struct hrx_source* source);
+/* 1 while the calling thread is inside such a request. */
+int hrx_is_asking(void);
+
 /* Like hrx_queue_level for a queue that can be looked at only now and then: between two looks its
  * occupancy is taken to have changed half-way. `taken` elements left it since the last look, as far
  * as is known; -1: the time since the last look is left out. One thread at a time for each queue.
  */
 void hrx_queue_sampled(uint32_t queue, uint32_t occupancy, int taken);
+
+/* Puts those calls that Python makes for every element into `dict`, a PyObject*, by name: as
+ * functions of the interpreter's own kind, which are called faster than by ctypes; and
+ * hrx_items(dataset, indices, handle), which is [dataset[index] for index in indices] inside the
+ * operator of that handle, every item an element: it was entered for the first, and is left. The
+ * caller holds the interpreter's lock. 1: that cannot be done here. */
+int hrx_python_calls(void* dict);
 
 /* ---- Work of threads that keep no accounts ----
  *

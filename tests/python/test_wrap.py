@@ -39,6 +39,17 @@ def shut(loader):
     if loader.num_workers: loader._iterator.shutdown()
 """
 
+# The library makes no functions of the interpreter's own kind.
+BY_CTYPES = """
+import ctypes
+class Library(ctypes.PyDLL):
+    def __getattr__(self, name):
+        if name != "hrx_python_calls": return super().__getattr__(name)
+        self.hrx_python_calls = lambda calls: 1
+        return self.hrx_python_calls
+ctypes.PyDLL = Library
+"""
+
 
 class Iterables(ProgramTest):
     def measured(self, code):
@@ -362,7 +373,7 @@ show(got=list(other) + list(third))
 
     def test_functions_that_readers_of_stacks_know(self):
         # By these analysis/outside/python_places.cc tells what is called for the operator.
-        answer = self.run_program(PRELUDE + """
+        code = PRELUDE + """
 def caller():
     frame = sys._getframe(1)
     while os.path.basename(frame.f_code.co_filename) != "_loader.py": frame = frame.f_back
@@ -381,10 +392,37 @@ for kind in One, Slow, Lists:
     loader = headrace.wrap(fake_loader.DataLoader(kind(), batch_size=4, collate_fn=list))
     seen.append([batch[0] for batch in loader])
 show(seen=seen)
-""").answer
-        self.assertEqual(answer["seen"], [["_MapItems.__getitem__", "_MapItems.__getitems__"], ["_MapItems.__getitem__"] * 2,
-                                          ["_MapItemLists.__getitems__"] * 2])
-        self.assertEqual(answer["operators"]["loader/getitem"]["completions"], 24)
+"""
+        one, all_items, lists = "_MapItems.__getitem__", "_MapItems.__getitems__", "_MapItemLists.__getitems__"
+        for prelude, seen in (("", [[all_items] * 2] * 2), (BY_CTYPES, [[one, all_items], [one] * 2])):
+            answer = self.run_program(prelude + code).answer
+            self.assertEqual(answer["seen"], seen + [[lists] * 2])
+            self.assertEqual(answer["operators"]["loader/getitem"]["completions"], 24)
+
+    def test_interpreter_that_keeps_its_functions_to_itself(self):
+        code = PRELUDE + """
+class Odd(Items):
+    def __getitem__(self, i):
+        if i == 13: raise KeyError("thirteen")
+        with headrace.operator("decode"): time.sleep(0.0005)
+        return i
+def counts():
+    return {k: (v["enters"], v["completions"], v["rows"]) for k, v in
+            {"/".join(k): v for k, v in segments.mine().operators.items()}.items()}
+loader = headrace.wrap(fake_loader.DataLoader(Odd(16), batch_size=4, collate_fn=list))
+got = []
+try:
+    for batch in loader: got += batch
+except KeyError: pass
+from headrace import _loader
+show(got=got, counts=counts(), fast=_loader._items is not None)
+"""
+        fast, slow = self.run_program(code).answer, self.run_program(BY_CTYPES + code).answer
+        self.assertEqual((fast["fast"], slow["fast"]), (True, False))
+        self.assertEqual(fast["got"], list(range(12)))
+        for key in "got", "counts", "steps", "rows", "depths":
+            self.assertEqual(fast[key], slow[key], key)
+        self.assertEqual(fast["counts"]["loader/getitem"], [14, 13, 13])
 
     def test_items_before_an_error_are_counted(self):
         answer = self.run_program(PRELUDE + """

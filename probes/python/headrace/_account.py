@@ -22,6 +22,7 @@ bind = function("hrx_bind")
 _is_open = function("hrx_account_is_open")
 _consumer_begin = function("hrx_consumer_begin")
 is_consumer = function("hrx_is_consumer")
+_is_asking = function("hrx_is_asking")
 
 # Stages that wrap() makes: worker processes, the thread that copies their batches into pinned memory, the thread that
 # takes batches, its part that makes them itself, and the part that takes them from workers.
@@ -33,7 +34,7 @@ _MAX_STAGES = 64
 class _Thread(threading.local):
     given = False  # its stage was given by stage(), not by default
     waited_ns = waited_from_ns = 0  # outside its requests for batches, since the last one
-    asking = False  # for a batch
+    asking = False  # for a batch, beside the requests that the library knows
     worker = None  # of a pool of threads, that it is
 
 
@@ -53,6 +54,11 @@ class Process:
 
 
 thread = _Thread()
+
+
+def is_asking():
+    """Whether the calling thread is inside a request for a batch that is accounted for."""
+    return thread.asking or _is_asking() == 1
 
 
 def _renew():

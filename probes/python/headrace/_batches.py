@@ -1,22 +1,26 @@
 """The consumer's side of wrap(): an iterator that accounts for the wait for each batch, batches, rows and steps, and
 for the queue that its batches come from."""
+import ctypes
 import threading
 import time
 import weakref
 
 from headrace import _account, _pin, _receive
-from headrace._account import LOADER, TRAINER, WORKERS, Process, thread
-from headrace._library import function
+from headrace._account import LOADER, TRAINER, WORKERS, Process
+from headrace._library import Source, function
 
-_next_begin = function("hrx_next_begin")
-_next_end = function("hrx_next_end")
-_next_failed = function("hrx_next_failed")
+_ask = function("hrx_ask")
+_got = function("hrx_got")
+_got_none = function("hrx_got_none")
+_source_looked = function("hrx_source_looked")
 _next_closed = function("hrx_next_closed")
 _queue_sampled = function("hrx_queue_sampled")
 _consumer_waited = function("hrx_consumer_waited")
 
+_LOOK = 2  # answer of _ask and _got: the queue is to be looked at
 _LOOK_EVERY_NS = 2_000_000
 _PERIOD_NS = 1_000_000_000
+_SAY_EVERY_NS = 50_000_000  # that an iterator is in use in this period
 _NO_STAGE = 0x7FFFFFFF  # of a call without argtypes
 
 
@@ -32,10 +36,24 @@ def _first_dimension(value):
         return None
 
 
+_SINGLE = frozenset((int, float, bool, str, bytes, bytearray, type(None)))  # no columns
+
+
 def rows_of(batch, collated):
     """Rows of a batch where they can be told, else 0. `collated`: a list holds one column an element, as torch's
     default_collate leaves it, rather than one row."""
     for _ in range(4):
+        kind = type(batch)
+        if kind is list or kind is tuple:  # what most batches are, the quick way
+            if not batch:
+                return 0
+            inner = batch[0]
+            if type(inner) in _SINGLE or not (collated or kind is tuple):
+                return len(batch)
+            if not hasattr(inner, "__len__") or isinstance(inner, (str, bytes, bytearray)):
+                return len(batch)
+            batch = inner
+            continue
         rows = _first_dimension(batch)
         if rows is not None:
             return rows
@@ -59,7 +77,12 @@ def rows_of(batch, collated):
 
 def _rows(batch, rows, collated):
     try:
-        n = rows_of(batch, collated) if rows is None else rows(batch) if callable(rows) else rows
+        if rows is None:
+            n = rows_of(batch, collated)
+            if 0 <= n <= 0x7FFFFFFF:
+                return n
+        else:
+            n = rows(batch) if callable(rows) else rows
         return min(max(0, int(n)), 0x7FFFFFFF)
     except Exception:  # an odd batch is no reason to end the program
         return 0
@@ -75,10 +98,24 @@ class Batches:
         self._rows, self._collated, self._queue = rows, collated, queue
         self._makes_itself = makes_itself  # the calling thread makes the batches of a DataLoader without workers
         self._receiving = receiving  # what of the work for a request the calling thread does, beside workers
-        self._prepared, self._source, self._stage, self._served = False, _NO_STAGE, _NO_STAGE, 0
+        self._state = Source(op=_NO_STAGE, stage=_NO_STAGE)
+        self._at = ctypes.addressof(self._state)
+        self._prepared = False
 
     def __iter__(self):
         return self
+
+    def _field(name):
+        def get(self):
+            return getattr(self._state, name)
+
+        def put(self, value):
+            setattr(self._state, name, value)
+
+        return property(get, put)
+
+    _source, _stage, _served = _field("op"), _field("stage"), _field("served")
+    del _field
 
     def _prepare(self):
         """Registers what is needed in this segment, on this thread."""
@@ -103,33 +140,43 @@ class Batches:
         self._served = 0
         return True
 
+    def _begin(self):
+        """As __next__ begins where it has not been registered what is needed."""
+        self._prepared = self._prepare()
+        queue, state = self._queue, self._state
+        state.look_every_ns = _LOOK_EVERY_NS if queue is not None and queue.is_looked_at else 0
+        state.look_ns, state.taken = 0, -1
+        return _ask(self._at)
+
+    def _failed(self):
+        if self._queue is not None:
+            self._look()
+        if self._receiving is not None:
+            self._receiving.end_epoch()
+        _got_none(self._at)
+
+    def _look(self):
+        self._queue.look(_source_looked(self._at))
+
     def __next__(self):
-        if not self._prepared or _next_begin(self._source, self._stage, self._served):
-            self._prepared = self._prepare()
-            _next_begin(self._source, self._stage, self._served)
-        queue, receiving = self._queue, self._receiving
+        at, receiving = self._at, self._receiving
+        told = _ask(at) if self._prepared else 1
+        if told:
+            if told == 1:
+                told = self._begin()
+            if told == _LOOK:
+                self._look()
         if receiving is not None and receiving.first:
             _consumer_waited(*receiving.begin_epoch())
-        if queue is not None:
-            queue.look(0)
-        thread.asking = True
         try:
             batch = self._next()
         except BaseException:
-            thread.asking = False
-            if queue is not None:
-                queue.look(0, last=True)
-            if receiving is not None:
-                receiving.end_epoch()
-            _next_failed(self._source)
-            self._served = 0
+            self._failed()
             raise
-        thread.asking = False
         if receiving is not None and receiving.first:
             receiving.got_first()
-        self._served = _next_end(self._source, _rows(batch, self._rows, self._collated))
-        if queue is not None:
-            queue.look(1)
+        if _got(at, _rows(batch, self._rows, self._collated)):
+            self._look()
         return batch
 
     def __del__(self):
@@ -140,7 +187,7 @@ class Batches:
             pass
 
     def __getattr__(self, name):
-        if name in ("_inner", "_served"):
+        if name in ("_inner", "_state"):
             raise AttributeError(name)
         return getattr(self._inner, name)
 
@@ -148,8 +195,8 @@ class Batches:
         raise TypeError("an iterator of headrace.wrap() cannot be pickled: wrap it in the process that uses it")
 
 
-_OWN_NAMES = {"_inner", "_next", "_rows", "_collated", "_queue", "_makes_itself", "_receiving", "_prepared", "_source",
-              "_stage", "_served"}
+_OWN_NAMES = {"_inner", "_next", "_rows", "_collated", "_queue", "_makes_itself", "_receiving", "_prepared", "_state", "_at",
+              "_source", "_stage", "_served"}
 
 
 class LoaderBatches(Batches):
@@ -211,10 +258,11 @@ class ReadyBatches:
     one. The iterator's attributes are read with care: they are torch's own."""
 
     workers = 0  # processes of a loader
+    is_looked_at = True  # by the iterator, now and then
 
     def __init__(self, iterator, received):
         self.iterator, self.received, self.pinned = iterator, received, _receive.pins(iterator)
-        self.numbers, self.taken, self.next_ns = [], -1, 0
+        self.numbers, self.in_use_ns = [], 0
         self.workers = iterator._num_workers
         self.capacity = iterator._prefetch_factor * self.workers  # of all queues together
         self.occupancies()
@@ -235,26 +283,21 @@ class ReadyBatches:
             pinner = _pin.stage_id()
             ends = [(b"batches", ends[0][1], pinner), (b"pinned", pinner, taker)]
         self.numbers = [_account.register_queue(*end, self.capacity) for end in ends]
-        self.taken, self.next_ns = -1, 0
         if not Process.workers:
             _account.declare_workers(self.workers)
 
-    def look(self, taken, last=False):
-        """`taken`: batches taken since the last call. Looks now and then: a look costs microseconds."""
+    def look(self, taken):
+        """`taken`: batches taken since the last look; -1: there was none. A look costs microseconds."""
         if not self.numbers:
             return
-        if self.taken >= 0:
-            self.taken += taken
-        now_ns = time.monotonic_ns()
-        if now_ns < self.next_ns and not last:
-            return
-        self.next_ns = now_ns + _LOOK_EVERY_NS
         try:
             if self.workers:
-                _account.declare_workers(_InUse.workers(self.iterator, now_ns))
+                now_ns = time.monotonic_ns()
+                if now_ns >= self.in_use_ns:
+                    self.in_use_ns = now_ns + _SAY_EVERY_NS
+                    _account.declare_workers(_InUse.workers(self.iterator, now_ns))
             for number, occupancy in zip(self.numbers, self.occupancies()):
-                _queue_sampled(number, occupancy, self.taken)
-            self.taken = 0
+                _queue_sampled(number, occupancy, taken)
         except Exception:  # closed, or made differently in this version
             self.numbers = []
 
@@ -262,11 +305,13 @@ class ReadyBatches:
 class NoQueue:
     """Workers whose queue cannot be seen."""
 
+    is_looked_at = False
+
     def __init__(self, workers):
         self.workers = workers
 
     def register(self):
         _account.declare_workers(self.workers)
 
-    def look(self, taken, last=False):
+    def look(self, taken):
         pass

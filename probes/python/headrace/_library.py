@@ -1,13 +1,14 @@
 """Finds and loads libheadrace_account; without it every call of the package does nothing.
 
 The functions keep the interpreter's lock (ctypes.PyDLL): they take tens of nanoseconds and never wait, so giving the
-lock away and taking it back would cost more than the call. Those called for every element have no argtypes: ctypes then
-passes a Python int as a C int without a conversion object, which halves the cost of the call.
+lock away and taking it back would cost more than the call. Those called for every element are functions of the
+interpreter's own kind where it lets the library make some (hrx_python_calls), which costs a fifth of a call by ctypes.
+Else they have no argtypes: ctypes then passes a Python int as a C int without a conversion object, which halves the cost.
 """
 import ctypes
 import os
 import sys
-from ctypes import c_char_p, c_int, c_int64, c_uint32, c_uint64
+from ctypes import c_char_p, c_int, c_int64, c_uint32, c_uint64, c_void_p, py_object
 
 ABI = 1
 NONE = 0xFFFFFFFF  # no stage, no operator, no queue
@@ -47,6 +48,15 @@ _SIGNATURES = {
     "hrx_next_end": (c_uint32, None),
     "hrx_next_failed": (None, None),
     "hrx_next_closed": (None, None),
+    "hrx_next_one": (c_int, None),
+    "hrx_end_some": (c_int, None),
+    "hrx_end_idle": (c_int, None),
+    "hrx_ask": (c_int, [c_void_p]),
+    "hrx_got": (c_int, [c_void_p, c_uint32]),
+    "hrx_got_none": (None, [c_void_p]),
+    "hrx_source_looked": (c_int, [c_void_p]),
+    "hrx_is_asking": (c_int, []),
+    "hrx_python_calls": (c_int, [py_object]),
     "hrx_queue_sampled": (None, None),
     "hrx_queue_capacity": (None, [c_uint32, c_uint32]),
     "hrx_step": (None, [c_uint64, c_uint64, c_uint64]),
@@ -131,8 +141,25 @@ def active():
     return False
 
 
+_calls = {}  # by name: functions of the interpreter's own kind
+if library is not None:
+    library.hrx_python_calls(_calls)
+
+
 def function(name):
     """The library's function, or one that does nothing."""
     if library is None:
         return lambda *arguments: NONE
-    return getattr(library, name)
+    return _calls.get(name) or getattr(library, name)
+
+
+def python_function(name):
+    """A function that the library has for Python alone; None where there is none."""
+    return _calls.get(name)
+
+
+class Source(ctypes.Structure):
+    """hrx_source: of which requests for batches are accounted for."""
+
+    _fields_ = [("op", c_uint32), ("stage", c_uint32), ("served", c_uint32), ("reserved", c_uint32),
+                ("look_every_ns", c_uint64), ("look_ns", c_uint64), ("taken", c_int64)]

@@ -12,11 +12,14 @@ import time
 from headrace import _account, _receive
 from headrace._account import WORKERS, Process
 from headrace._batches import Batches, LoaderBatches, NoQueue, ReadyBatches, SizedLoaderBatches, batches_of
-from headrace._library import active, function
+from headrace._library import active, function, python_function
 from headrace._operator import _end, _end_one, operator
 
 _begin_after = function("hrx_begin_after")
 _idle = function("hrx_idle")
+_end_idle = function("hrx_end_idle")
+_end_some = function("hrx_end_some")
+_items = python_function("hrx_items")
 _consumer_step = function("hrx_consumer_step")
 
 _LOADER_ATTRIBUTES = ("dataset", "collate_fn", "worker_init_fn", "num_workers", "batch_size", "_get_iterator")
@@ -80,7 +83,8 @@ class _Own:
         return type(self), (self._headrace_inner,)
 
 
-# Where an item of the last batch took longer than that, those of the next are timed one by one, else together.
+# Where items are asked for from here: where one of the last batch took longer than that, those of the next are timed one
+# by one, else together.
 _LONG_ITEM_NS = 50_000
 
 
@@ -105,6 +109,10 @@ class _MapItems(_Own):
         return item
 
     def __getitems__(self, indices):
+        if _items is not None:
+            if _begin_after(_COLLATE.handle, _GETITEM.handle):
+                _GETITEM.begin()
+            return _items(self._headrace_inner, indices, _GETITEM.handle)
         begin_ns = time.monotonic_ns()
         if self._headrace_one_by_one:
             items = [self[index] for index in indices]
@@ -141,11 +149,11 @@ class _MapItemLists(_MapItems):
 
 
 def _end_items(items):
-    _end(_GETITEM.handle)
     try:
-        _GETITEM.count(completions=len(items), rows=len(items))
+        count = len(items)
     except TypeError:
-        pass
+        count = 0
+    _end_some(_GETITEM.handle, count)
 
 
 class _IterableItems(_Own):
@@ -196,9 +204,11 @@ class _Collate:
         except BaseException:
             _end(handle)
             raise
-        _end_one(handle, len(samples) if self.batched and hasattr(samples, "__len__") else 1)
+        rows = len(samples) if self.batched and hasattr(samples, "__len__") else 1
         if self.in_worker:
-            _idle(handle)
+            _end_idle(handle, rows)
+        else:
+            _end_one(handle, rows)
         return batch
 
 

@@ -217,7 +217,7 @@ class _ReadyResults(ReadyBatches):
     """The results that a pool has made and nobody has taken: as many as it likes, as far as anyone can tell."""
 
     def __init__(self, feed):
-        self.feed, self.numbers, self.taken, self.next_ns = feed, [], -1, 0
+        self.feed, self.numbers = feed, []
 
     def occupancies(self):
         return (max(0, self.feed.ready),)
@@ -225,7 +225,6 @@ class _ReadyResults(ReadyBatches):
     def register(self):
         self.numbers = [_account.register_queue(b"results", _account.stage_id(self.feed.stage, 0),
                                                 _account.stage_id(TRAINER, 1, 1), 0)]
-        self.taken, self.next_ns = -1, 0
 
 
 class _Takes(Batches):
@@ -265,7 +264,7 @@ def _take(feed, call):
     """call() takes a result of that pool."""
     if feed is None:
         return call()
-    if thread.asking:  # by who makes a batch for the thread
+    if _account.is_asking():  # by who makes a batch for the thread
         feed.take()
         return call()
     if not _is_taker():
@@ -280,7 +279,7 @@ def _waiting(wait):
     """Event.wait() of who waits for any of several results, which it then takes."""
 
     def waits(*arguments, **named):
-        if thread.asking or not _is_taker():
+        if _account.is_asking() or not _is_taker():
             return wait(*arguments, **named)
         begin_ns = time.monotonic_ns()
         try:

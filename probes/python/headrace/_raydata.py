@@ -6,10 +6,11 @@ has not taken are the queue "rows". It has no bound: Ray makes as many as memory
 """
 import functools
 import threading
+import time
 
 from headrace import _account
 from headrace._account import TRAINER, Process, is_consumer, thread
-from headrace._batches import LoaderBatches, ReadyBatches, rows_of
+from headrace._batches import _LOOK_EVERY_NS, LoaderBatches, ReadyBatches, rows_of
 from headrace._library import NONE, active, function
 from headrace._operator import _end, operator
 
@@ -85,6 +86,8 @@ def _slices(op, inner):
 class _ReadyRows(ReadyBatches):
     """Rows that the last operator has made and the trainer has not taken."""
 
+    is_looked_at = False  # but when it took rows
+
     def __init__(self, generator):
         self.generator, self.numbers, self.taken, self.next_ns = generator, [], -1, 0
         self.last, self.rows_taken = None, 0
@@ -114,10 +117,17 @@ class _ReadyRows(ReadyBatches):
                 return
             self.numbers = [_account.register_queue(b"rows", _account.stage_id(_STAGE + self.last.name, 0),
                                                     _account.stage_id(TRAINER, 1, 1), 0)]
-        if self.last:
-            ReadyBatches.look(self, rows)
+        if not self.last:
+            return
+        if self.taken >= 0:
+            self.taken += rows
+        now_ns = time.monotonic_ns()
+        if now_ns >= self.next_ns:
+            self.next_ns = now_ns + _LOOK_EVERY_NS
+            ReadyBatches.look(self, self.taken)
+            self.taken = 0
 
-    def look(self, taken, last=False):
+    def look(self, taken):
         pass
 
 
@@ -192,7 +202,7 @@ class _Batches:
 
     def __iter__(self):
         made = iter(self._inner)
-        if thread.asking or Process.default_stage is not None or not active() or not hasattr(made, "gi_frame"):
+        if _account.is_asking() or Process.default_stage is not None or not active() or not hasattr(made, "gi_frame"):
             return made
         return _RayBatches(made, collated=True, queue=_ReadyRows(made))
 

@@ -127,44 +127,63 @@ class Receiving:
 def early_batches(iterator):
     """How many batches arrived before their turn and are kept until then."""
     tasks = iterator._task_info
-    # What a worker whose dataset has ended was asked for stays outstanding.
-    if len(tasks) == getattr(iterator, "_tasks_outstanding", None) and all(getattr(iterator, "_workers_status", [False])):
-        return 0  # all of them are still with the workers
+    try:
+        # What a worker whose dataset has ended was asked for stays outstanding.
+        if False not in iterator._workers_status:
+            return len(tasks) - iterator._tasks_outstanding  # the others are still with the workers
+    except AttributeError:
+        pass
     return sum(len(task) > 1 for task in tasks.values())
 
 
-class _Samples:
-    """Overrides a method of torch's iterators: which rows the next batch is of is found by the trainer's own thread."""
+# Methods of torch's iterators, as they are overridden. They are called for every batch: what they override is found once.
+
+def _next_index(kind, handle=_SAMPLER.handle):
+    """Which rows the next batch is of is found by the trainer's own thread."""
+    find = kind._next_index
 
     def _next_index(self):
-        if _begin(_SAMPLER.handle):
+        if _begin(handle):
             _SAMPLER.begin()
         try:
-            indices = super()._next_index()
+            indices = find(self)
         except BaseException:
-            _end(_SAMPLER.handle)
+            _end(handle)
             raise
-        _end_one(_SAMPLER.handle, 0)
+        _end_one(handle, 0)
         return indices
 
+    return _next_index
 
-class _Receives(_Samples):
-    """Overrides methods of torch's _MultiProcessingDataLoaderIter."""
+
+def _try_get_data(kind):
+    get = kind._try_get_data
 
     def _try_get_data(self, *arguments, **named):
         receiving = self._headrace_receiving
         if receiving.first and receiving.new:
-            return super()._try_get_data(*arguments, **named)  # waits for workers that start
+            return get(self, *arguments, **named)  # waits for workers that start
         waiting = _IN_ORDER if early_batches(self) else _RECEIVE
-        if _wait_in(waiting.handle) and waiting.bind():
-            _wait_in(waiting.handle)
+        handle = waiting.handle
+        if _wait_in(handle) and waiting.bind():
+            _wait_in(handle)
         try:
-            return super()._try_get_data(*arguments, **named)
+            return get(self, *arguments, **named)
         finally:
-            _wait_in_end(waiting.handle)
+            _wait_in_end(handle)
+
+    return _try_get_data
+
+
+class _Samples:
+    """One whose sampler is accounted for."""
+
+
+class _Receives(_Samples):
+    """A _MultiProcessingDataLoaderIter."""
 
     def _shutdown_workers(self):
-        if self._shutdown:
+        if self._shutdown or between_epochs is None:  # or the interpreter is going away
             return super()._shutdown_workers()
         with between_epochs("end_workers"):
             return super()._shutdown_workers()
@@ -176,8 +195,10 @@ _classes = {}  # class of an iterator and one of ours -> the one that is both
 def _overridden(kind, by):
     made = _classes.get((kind, by))
     if made is None:
+        methods = [_next_index, _try_get_data] if by is _Receives else [_next_index]
         made = _classes[kind, by] = type(kind.__name__, (by, kind), {
-            "__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__})
+            "__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__,
+            **{method.__name__: method(kind) for method in methods}})
     return made
 
 
@@ -209,10 +230,12 @@ def _seen(inner):
     if pinned:
         _pin.see(inner._worker_result_queue, _RECEIVE)
 
+    handle, unpickle_handle = _RECEIVE.handle, unpickle.handle
+
     def recv_bytes(*arguments):
         if pinned and not thread.given:  # the first batch, which that thread already waited for
             return receive(*arguments)
-        if _begin(_RECEIVE.handle):
+        if _begin(handle):
             _RECEIVE.begin()
         data = receive(*arguments)
         size = len(data)
@@ -220,9 +243,9 @@ def _seen(inner):
             _RECEIVE.count(bytes_in=size)
             size = 0
         # Unpickling is left with the wait around it, once the queue has returned.
-        if _pass_on(_RECEIVE.handle, unpickle.handle, size):
+        if _pass_on(handle, unpickle_handle, size):
             unpickle.bind()
-            _pass_on(_RECEIVE.handle, unpickle.handle, size)
+            _pass_on(handle, unpickle_handle, size)
         return data
 
     inner.__class__ = _overridden(kind, _Receives)

@@ -31,7 +31,7 @@ _STEP = operator("step", "consumer", TRAINER)
 
 def _is_taker():
     """Whether what the calling thread takes are batches of a trainer's: not what one source takes of another."""
-    if thread.asking or Process.default_stage is not None or not active():
+    if _account.is_asking() or Process.default_stage is not None or not active():
         return False
     return threading.current_thread() is threading.main_thread() or bool(_account.is_consumer())
 
@@ -254,7 +254,7 @@ def account_for_iterators(module):
 
         @functools.wraps(inner)
         def asked(self):
-            if thread.asking or not eager() or not _is_taker():
+            if _account.is_asking() or not eager() or not _is_taker():
                 return inner(self)
             source = _source_of(self)
             return inner(self) if source is None else source.take(self, functools.partial(inner, self))
