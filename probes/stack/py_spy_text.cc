@@ -40,12 +40,15 @@ bool SkipProcess(std::string_view* text, int64_t* pid) {
   return true;
 }
 
-// `thread (9): MainThread;` or `thread (0x7F12);`
-bool SkipThread(std::string_view* text, std::string* name) {
+// `thread (9): MainThread;`, `thread (9);` or `thread (0x7F12);`
+bool SkipThread(std::string_view* text, int64_t* tid, std::string* name) {
   if (!Skip(text, "thread (")) return false;
   const size_t end = text->find(';');
   const size_t close = text->find(')');
   if (end == std::string_view::npos || close > end) return false;
+  std::string_view number = text->substr(0, close);
+  const std::optional<int64_t> decimal = SkipNumber(&number);
+  if (decimal && number.empty()) *tid = *decimal;
   std::string_view rest = text->substr(close + 1, end - close - 1);
   if (Skip(&rest, ": ")) *name = rest;
   text->remove_prefix(end + 1);
@@ -71,7 +74,8 @@ std::optional<PythonStack> ParseLine(std::string_view line) {
   while (text.starts_with("process ")) {
     if (!SkipProcess(&text, &stack.pid)) return std::nullopt;
   }
-  if (text.starts_with("thread (") && !SkipThread(&text, &stack.thread)) return std::nullopt;
+  if (text.starts_with("thread (") && !SkipThread(&text, &stack.tid, &stack.thread))
+    return std::nullopt;
   if (text.empty()) return std::nullopt;
   stack.thread = WithoutControl(stack.thread);
   stack.frames = WithoutControl(text);

@@ -12,6 +12,7 @@ namespace headrace::probes::stack {
 
 struct PythonStack {
   int64_t pid = 0;      // of the innermost process; 0: the text does not say
+  int64_t tid = 0;      // the system's number of the thread; 0: the text does not say
   std::string thread;   // its name in Python: "MainThread", "Thread-1 (work)"; "" unknown
   std::string frames;   // "main (t.py:4);load (t.py:9)", root first, no control characters
   int64_t samples = 0;  // > 0

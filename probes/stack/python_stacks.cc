@@ -368,7 +368,10 @@ void PythonStacks::Keep(const std::string& text, int64_t pid, const Spy& spy) {
   for (PythonStack& stack : parsed.stacks) {
     samples_ += stack.samples;
     // Only a run that follows children says whose it is.
-    Key key{stack.pid != 0 ? stack.pid : pid, ThreadKind(stack.thread), loops.Mark(stack.frames)};
+    const int64_t owner = stack.pid != 0 ? stack.pid : pid;
+    // A program that has not imported threading has no names for its threads.
+    if (stack.tid == owner) stack.thread = "MainThread";
+    Key key{owner, ThreadKind(stack.thread), loops.Mark(stack.frames)};
     auto it = totals_.find(key);
     if (it == totals_.end()) {
       const size_t bytes = key.frames.size() + key.thread.size();

@@ -34,33 +34,35 @@ using testing::IsEmpty;
 TEST(PySpyText, ALineIsAStackOfTheInnermostProcess) {
   struct Case {
     const char* line;
-    int64_t pid;
+    int64_t pid, tid;
     const char* thread;
     const char* frames;
     int64_t samples;
   };
   for (const Case& one : {
-           Case{"main (t.py:4) 1", 0, "", "main (t.py:4)", 1},
-           Case{"thread (9): MainThread;main (t.py:4);load (d.py:7) 12", 0, "MainThread",
+           Case{"main (t.py:4) 1", 0, 0, "", "main (t.py:4)", 1},
+           Case{"thread (9): MainThread;main (t.py:4);load (d.py:7) 12", 0, 9, "MainThread",
                 "main (t.py:4);load (d.py:7)", 12},
-           Case{"thread (0x7F1A);main (t.py:4) 3", 0, "", "main (t.py:4)", 3},
-           Case{"thread (9): Thread-12;run (t.py:1) 3", 0, "Thread-12", "run (t.py:1)", 3},
-           Case{"process 7:\"python t.py\";thread (7): MainThread;main (t.py:4) 5", 7, "MainThread",
-                "main (t.py:4)", 5},
+           Case{"thread (0x7F1A);main (t.py:4) 3", 0, 0, "", "main (t.py:4)", 3},
+           Case{"thread (9);main (t.py:4) 3", 0, 9, "", "main (t.py:4)", 3},
+           Case{"thread (9): Thread-12;run (t.py:1) 3", 0, 9, "Thread-12", "run (t.py:1)", 3},
+           Case{"process 7:\"python t.py\";thread (7): MainThread;main (t.py:4) 5", 7, 7,
+                "MainThread", "main (t.py:4)", 5},
            Case{"process 7:\"python t.py\";process 9:\"python t.py\";thread (9): "
                 "MainThread;main (t.py:4) 5",
-                9, "MainThread", "main (t.py:4)", 5},
+                9, 9, "MainThread", "main (t.py:4)", 5},
            // A command with a quote and a semicolon in it.
            Case{"process 7:\"python -c a=\"x\"; b=1\";thread (7): MainThread;f (<string>:1) 2", 7,
-                "MainThread", "f (<string>:1)", 2},
-           Case{"f with blank (a b.py:1) 2", 0, "", "f with blank (a b.py:1)", 2},
-           Case{"f\x1b[31m (a.py:1) 2", 0, "", "f?[31m (a.py:1)", 2},
+                7, "MainThread", "f (<string>:1)", 2},
+           Case{"f with blank (a b.py:1) 2", 0, 0, "", "f with blank (a b.py:1)", 2},
+           Case{"f\x1b[31m (a.py:1) 2", 0, 0, "", "f?[31m (a.py:1)", 2},
        }) {
     SCOPED_TRACE(one.line);
     const PySpyText parsed = ParsePySpyText(one.line);
     EXPECT_EQ(parsed.refused_lines, 0);
     ASSERT_EQ(parsed.stacks.size(), 1u);
     EXPECT_EQ(parsed.stacks[0].pid, one.pid);
+    EXPECT_EQ(parsed.stacks[0].tid, one.tid);
     EXPECT_EQ(parsed.stacks[0].thread, one.thread);
     EXPECT_EQ(parsed.stacks[0].frames, one.frames);
     EXPECT_EQ(parsed.stacks[0].samples, one.samples);
@@ -186,6 +188,18 @@ TEST_F(PythonStacksOf, EachRunAddsToTheTotals) {
   EXPECT_EQ(stack.thread, "MainThread");
   EXPECT_EQ(stack.folded, "MainThread;main (t.py:4)");
   EXPECT_EQ(stack.samples * 100'000'000, stack.time_ns);
+}
+
+TEST_F(PythonStacksOf, TheFirstThreadIsTheMainOneWhateverItIsCalled) {
+  Program python({"python3", "-c", "import time; time.sleep(60)"});
+  PythonStacks probe(
+      Instead("while [ $# -gt 0 ]; do [ \"$1\" = --pid ] && pid=$2; shift; done\n"
+              "echo \"thread ($pid): python;main (t.py:4) 2\" >&3\n"));
+  const Target target = TargetOf(python);
+  ASSERT_TRUE(probe.Start(host_, target).usable());
+  StackSink sink;
+  ASSERT_TRUE(ReadUntil(probe, sink, [&] { return !sink.stacks.empty(); }));
+  EXPECT_EQ(sink.stacks.begin()->second.thread, "MainThread");
 }
 
 // Names as Python gives them since 3.10.
