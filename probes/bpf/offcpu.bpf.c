@@ -81,7 +81,9 @@ static __noinline int move_credit(struct hr_thread_state* t, __u32 i) {
   key.first = t->credit_first;
   struct off_value zero = {};
   struct off_value* value = HR_VALUE(&off_cpu, &key, &zero, &lost_off_cpu_periods_count);
-  if (value) {
+  if (!value) { /* one has been counted */
+    __sync_fetch_and_add(&lost_off_cpu_periods_count, credit->runnable_count - 1);
+  } else {
     __sync_fetch_and_add(&value->blocked_ns, credit->blocked_ns);
     __sync_fetch_and_add(&value->blocked_count, credit->blocked_count);
     __sync_fetch_and_add(&value->runnable_ns, credit->runnable_ns);
@@ -127,6 +129,14 @@ static __noinline int fold(struct hr_thread_state* t, __u64 now) {
  * takes with it. */
 enum { kCreditNs = 100000000 };
 
+/* Where the credit of a cause is, for one word: apart from those of the causes that it mostly takes
+ * turns with. */
+static __always_inline __u32 place_of(enum hr_cause cause) {
+  if (cause == HR_CAUSE_PREEMPTED || cause == HR_CAUSE_START) return 0;
+  if (cause == HR_CAUSE_LOCK || cause == HR_CAUSE_CHILD || cause == HR_CAUSE_STOPPED) return 1;
+  return cause == HR_CAUSE_POLL || cause == HR_CAUSE_STORAGE ? 3 : 2;
+}
+
 /* Credits the thread's off-CPU period, which ended at `end`. Done at the next switch-out, where the
  * scheduler's sums can confirm it. */
 static __noinline int end_period(struct hr_thread_state* t, __u64 end) {
@@ -146,7 +156,7 @@ static __noinline int end_period(struct hr_thread_state* t, __u64 end) {
   } else if (end - t->credited_ns > kCreditNs) {
     move_credits(t, end);
   }
-  __u32 i = (t->word ^ t->word >> 16 ^ t->cause) % HR_CREDITS;
+  __u32 i = (t->word ^ t->word >> 16 ^ place_of(t->cause)) % HR_CREDITS;
   struct hr_credit* credit = &t->credits[i];
   if (credit->word != t->word || credit->cause != t->cause) {
     move_credit(t, i);
