@@ -1,6 +1,7 @@
 #include "collectors/cost_guard.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace headrace::collectors {
 namespace {
@@ -14,6 +15,8 @@ constexpr int64_t kWindowNs = 6'000'000'000, kShortWindowNs = 4'000'000'000;
 // then, and no more of it comes. In these seconds only far too much counts.
 constexpr int64_t kBeginningNs = 5'000'000'000;
 constexpr double kFarTooMuch = 4 * kMostCost;
+// Up to this cost probes are given up one by one, as long as one is so much of it.
+constexpr double kLittleTooMuch = 2 * kMostCost, kGoodPart = 0.1;
 
 }  // namespace
 
@@ -25,19 +28,23 @@ TooMuchCost CostGuard::CostBetween(const CostReading& from, const CostReading& t
   const double passed_ns = static_cast<double>(to.at_ns - from.at_ns);
   const double used_ns = std::max(passed_ns, to.program_cpu_ns - from.program_cpu_ns);
   TooMuchCost cost;
-  double most = 0;
+  std::vector<std::pair<double, std::string>> shares;
   for (const auto& [probe, ns] : to.kernel_programs_ns) {
     const auto before = from.kernel_programs_ns.find(probe);
     const double share =
         (ns - (before == from.kernel_programs_ns.end() ? 0 : before->second)) / used_ns;
     cost.share += share;
-    if (share <= most) continue;
-    most = share;
-    cost.probe = probe;
+    shares.emplace_back(share, probe);
   }
   cost.share += (to.recorder_cpu_ns - from.recorder_cpu_ns) /
                 (passed_ns * std::max(1.0, num_cores_)) * CoresTaken(from, to);
-  if (cost.share - most > kMostCost || most < cost.share / 2) cost.probe.clear();
+  std::sort(shares.rbegin(), shares.rend());
+  for (const auto& [share, probe] : shares) {
+    const bool is_most = share >= cost.share / 2 && cost.share - share <= kMostCost;
+    if (is_most || (cost.share <= kLittleTooMuch && share >= cost.share * kGoodPart)) {
+      cost.probes.push_back(probe);
+    }
+  }
   return cost;
 }
 

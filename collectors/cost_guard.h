@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace headrace::collectors {
 
@@ -25,8 +26,11 @@ struct CostReading {
 
 // What recording took, where that is too much.
 struct TooMuchCost {
-  double share = 0;   // of the program's speed
-  std::string probe;  // that is most of it, and without which it is little; empty: no single one
+  double share = 0;  // of the program's speed
+  // Those of which giving up one helps, the costliest first: any that is a good part of a cost that
+  // is a little too much; of one that is far too much only what is most of it, and without which it
+  // is little. Empty: no single one helps.
+  std::vector<std::string> probes;
 };
 
 class CostGuard {

@@ -379,7 +379,10 @@ class RecorderLoop {
         static_cast<double>(last_ns_) / 1e9, 100 * cost->share, 100 * kMostCost,
         runner_.level_reached());
     target_.ending = true;  // for those that are given up
-    if (!runner_.GiveUp(cost->probe, last_ns_, why)) runner_.StepDown(last_ns_, why);
+    const bool is_given_up =
+        std::any_of(cost->probes.begin(), cost->probes.end(),
+                    [&](const std::string& probe) { return runner_.GiveUp(probe, last_ns_, why); });
+    if (!is_given_up) runner_.StepDown(last_ns_, why);
     target_.ending = false;
   }
 
