@@ -71,7 +71,9 @@ OutsideLimit WithItsFunctions(const Outside& out, OutsideLimit limit, bool of_ho
   if (at_consumer && out.IsHeldBack()) return OutsideLimit::kCores;
   const double blocked = 1 - consumer.on_cpu - consumer.runnable;
   const double waits = std::min(blocked, out.interpreter_ratio.value_or(0));
-  if ((at_consumer || of_home) && waits > kWaitsForInterpreter && waits > blocked / 2) {
+  const double enough =
+      kMaybeForInterpreter + random->Uniform() * (kWaitsForInterpreter - kMaybeForInterpreter);
+  if ((at_consumer || of_home) && waits > enough && waits > blocked / 2) {
     return OutsideLimit::kInterpreter;
   }
   // It waits for threads that do its work for it, as run-times of TensorFlow and JAX do. Loading in
