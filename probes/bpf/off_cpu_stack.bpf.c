@@ -10,6 +10,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
+const volatile __u64 loaded_ns = 0;
 __u64 lost_long_periods_count = 0;  // neither a stack nor a cause is known
 
 static __always_inline void credit(struct hr_thread_state* t, __u64 ns) {
@@ -22,6 +23,8 @@ static __always_inline void credit(struct hr_thread_state* t, __u64 ns) {
     key.cause = t->stack_cause;
     // Known only now: a wait with a time-out that ran out.
     if (key.cause == HR_CAUSE_LOCK && t->cause == HR_CAUSE_SLEEP) key.cause = HR_CAUSE_SLEEP;
+  } else if (t->blocked_ns < loaded_ns) {
+    return;  // it began before stacks were taken
   } else if (t->off_since_ns) {
     key.word = t->word;
     key.cause = t->cause;
@@ -42,23 +45,24 @@ int BPF_PROG(off_cpu_stack, bool preempt, struct task_struct* prev, struct task_
   struct hr_switch_note* note = hr_note_here();
   if (!note) return 0;
   struct hr_thread_state* t;
-  const bool first = hr_sees_first(note, prev->pid, next->pid);
-  if (!first && !note->takes && !note->off_ns) return 0;
-  if (first || note->takes) {
+  const bool sees_first = hr_sees_first(note, prev->pid, next->pid);
+  if (!sees_first && !note->weight && !note->off_ns) return 0;
+  if (sees_first || note->weight) {
     t = hr_target_thread(prev);
     const unsigned int state = task_state(prev);
     if (t && hr_blocks(preempt, state)) {
-      if (first) hr_note_block(note, t, bpf_ktime_get_ns());
-      if (note->takes) {
+      if (sees_first) hr_note_block(note, t, bpf_ktime_get_ns());
+      if (note->weight) {
         t->stack_word = hr_current_word(t);
         t->stack_cause = cause_of(prev, state);
         t->stack = hr_store_stack(ctx, t->tgid, 1);
+        t->stack_weight = note->weight;
       }
     }
   }
-  if (first || note->off_ns) {
+  if (sees_first || note->off_ns) {
     t = hr_target_thread(next);
-    if (t && first) hr_note_resume(note, t, bpf_ktime_get_ns());
+    if (t && sees_first) hr_note_resume(note, t, bpf_ktime_get_ns());
     if (t && note->off_ns) credit(t, note->off_ns);
   }
   return 0;

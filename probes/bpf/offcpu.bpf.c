@@ -112,7 +112,9 @@ static __noinline int fold(struct hr_thread_state* t, __u64 now) {
     struct queue_key queue = {.tgid = t->tgid, .bucket = i};
     struct queue_value none = {};
     struct queue_value* waits = HR_VALUE(&run_queue, &queue, &none, &lost_run_queue_waits_count);
-    if (waits) __sync_fetch_and_add(&waits->waits_count, t->queue_waits[i]);
+    __u32 more = t->queue_waits[i];
+    __sync_fetch_and_add(waits ? &waits->waits_count : &lost_run_queue_waits_count,
+                         waits ? more : more - 1);
   }
   struct thread_key key = {};
   fill_thread_key(&key, t);
@@ -156,7 +158,7 @@ static __noinline int end_period(struct hr_thread_state* t, __u64 end) {
   } else if (end - t->credited_ns > kCreditNs) {
     move_credits(t, end);
   }
-  __u32 i = (t->word ^ t->word >> 16 ^ place_of(t->cause)) % HR_CREDITS;
+  __u32 i = (t->word + 3 * (t->word >> 16) + place_of(t->cause)) % HR_CREDITS;
   struct hr_credit* credit = &t->credits[i];
   if (credit->word != t->word || credit->cause != t->cause) {
     move_credit(t, i);
@@ -235,21 +237,21 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_stru
   struct hr_switch_note* note = hr_note_here();
   if (!note) return 0;
   __u64 now = 0;
-  bool first = false;
+  bool sees_first = false;
   struct hr_thread_state* t = hr_target_thread(prev);
   if (t) {
     now = bpf_ktime_get_ns();
-    first = hr_sees_first(note, tid, next_tid);
-    if (first && hr_blocks(preempt, task_state(prev))) hr_note_block(note, t, now);
+    sees_first = hr_sees_first(note, tid, next_tid);
+    if (sees_first && hr_blocks(preempt, task_state(prev))) hr_note_block(note, t, now);
     switched_out(t, prev, now, preempt, tid);
   }
   t = hr_target_thread(next);
   if (t) {
     if (!now) {
       now = bpf_ktime_get_ns();
-      first = hr_sees_first(note, tid, next_tid);
+      sees_first = hr_sees_first(note, tid, next_tid);
     }
-    if (first) hr_note_resume(note, t, now);
+    if (sees_first) hr_note_resume(note, t, now);
     switched_in(t, now);
   }
   return 0;
@@ -382,7 +384,10 @@ static __always_inline int waking(void* ctx, struct task_struct* task) {
   key.first = t->first;
   struct wakeup_value zero = {};
   struct wakeup_value* value = HR_VALUE(&wakeups, &key, &zero, &lost_wakeups_count);
-  if (!value) return 0;
+  if (!value) { /* one has been counted */
+    __sync_fetch_and_add(&lost_wakeups_count, weight - 1);
+    return 0;
+  }
   __sync_fetch_and_add(&value->wakeups_count, weight);
   __sync_fetch_and_add(&value->wait_ns, waited * weight);
   return 0;

@@ -67,6 +67,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
                  Count(value, "runnable_ns"), &now);
     });
     program_.ForEach("threads", [&](const Record&, const Record& state) {
+      if (Pid(state) == 0) return;
       for (const Record& credit : state.Records("credits")) {
         AddToSplit(Pid(state), static_cast<uint32_t>(credit.Number("word")),
                    Count(credit, "blocked_ns"), Count(credit, "runnable_ns"), &now);
@@ -260,6 +261,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
   // on one, and the period that each is in.
   void AddOpen(Totals* to) {
     program_.ForEach("threads", [&](const Record&, const Record& state) {
+      if (Pid(state) == 0) return;  // it is being made
       const auto now = static_cast<uint64_t>(MonotonicNs());
       const uint64_t on_since = state.Number("on_since_ns");
       uint64_t on_cpu = state.Number("on_cpu_ns");
@@ -386,13 +388,13 @@ class OffCpuProbe final : public Probe, public SplitSource {
     }
   }
 
-  static void ReportQueueWaits(const Totals& now, Sink& sink) {
+  void ReportQueueWaits(const Totals& now, Sink& sink) {
     for (const auto& [key, waits] : now.queue_waits) {
       Measurement m;
       m.metric = "run_queue_latency_count";
       m.labels.pid = key.first;
       m.labels.bucket = int64_t{1} << std::min<uint64_t>(key.second, 62);
-      m.value = static_cast<double>(waits);
+      m.value = static_cast<double>(Grown(&given_queue_waits_, key, waits));
       m.course = false;
       sink.Add(m);
     }
@@ -429,6 +431,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
   std::map<Inside, Period> given_inside_;
   std::map<ThreadGroup, int64_t> given_on_cpu_, given_timed_out_;
   std::map<ThreadGroup, Switches> given_switches_;
+  std::map<std::pair<int64_t, uint64_t>, int64_t> given_queue_waits_;
   std::map<std::pair<int64_t, uint32_t>, OperatorSplit> given_splits_;
   std::vector<OperatorSplit> splits_;
 };

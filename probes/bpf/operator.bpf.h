@@ -64,16 +64,18 @@ struct hr_credit {
 enum { HR_CREDITS = 4, HR_QUEUE_BUCKETS = 48 };
 
 /* An entry of a hash map begins 56 bytes before its value: the value's first eight bytes share a
- * cache line with the key, and the next lines are as marked. CPUs that wake a thread read the first
- * two, and write the second; the rest stays with the CPU that it runs on. */
+ * cache line with the key, and the next lines are as marked. CPUs that wake a thread read its
+ * numbers, and read and write the line of off_since_ns; the rest stays with the CPU that it runs
+ * on. */
 struct hr_thread_state {
-  __u32 tgid;
+  __u32 tgid; /* 0: it is being made */
   __u32 tid;
+  /* Three lines. Sums stand before the begin of what is not yet in them: a reader who copies both
+   * while they change gets too little, never too much. */
+  struct hr_credit credits[HR_CREDITS];
   /* A line. */
-  __u64 off_since_ns; /* 0: on a CPU */
-  __u64 woken_ns;     /* 0: blocked; else runnable since then */
-  /* The sum stands before the begin of what is not yet in it: a reader who copies both while they
-   * change gets too little, never too much. */
+  __u64 off_since_ns;  /* of a period that is not yet credited; 0: there is none */
+  __u64 woken_ns;      /* 0: blocked; else runnable since then */
   __u64 on_cpu_ns;     /* sum up to on_since_ns */
   __u64 on_since_ns;   /* 0: not seen being switched in */
   __u32 word;          /* at the last switch-out */
@@ -99,8 +101,6 @@ struct hr_thread_state {
   char credit_comm[16]; /* how the thread was called in the periods of its credits */
   __u32 off_first, credit_first;
   __u64 credited_ns; /* when its credits were last moved to the map */
-  /* Three lines. */
-  struct hr_credit credits[HR_CREDITS];
   /* The rest. */
   char comm[16];     /* digits at its end replaced by one 0: the same for all threads of a group */
   __u64 seen_ns;     /* when the thread was first seen */

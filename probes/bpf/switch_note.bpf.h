@@ -24,7 +24,7 @@ enum {
 struct hr_switch_note {
   __u32 prev, next; /* threads that it is of */
   __u32 open;       /* 1: the other program has not seen it */
-  __u32 takes;      /* 1: a stack of `prev` is to be taken */
+  __u32 weight;     /* of the stack of `prev` that is to be taken, in 16ths; 0: none is */
   __u64 off_ns;     /* of the period of `next` that ends here and is to be counted; 0: none */
 };
 struct {
@@ -63,10 +63,10 @@ static __always_inline __u32 hr_stacks_one_in(__u64 now) {
   return pace->one_in ? pace->one_in : 1;
 }
 
-/* Whether this period's stack is taken. Every period passes by with its usual length, and marks at
- * distances of a quantum, a quarter more or less so that no rhythm of the thread's keeps step, say
- * which are taken. */
-static __always_inline bool hr_chooses_stack(struct hr_thread_state* t, __u64 now) {
+/* How much the stack of this period is to count; 0: it is not taken. Every period passes by with
+ * its usual length, and marks at distances of a quantum, a quarter more or less so that no rhythm
+ * of the thread's keeps step, say which are taken. */
+static __always_inline __u32 hr_weight_of_stack(struct hr_thread_state* t, __u64 now) {
   const __u32 never_more = HR_QUANTUM_NS / 4 * 3;
   __u32 step = t->usual_off_ns > HR_QUANTUM_NS / HR_MOST_WEIGHT ? t->usual_off_ns
                                                                 : HR_QUANTUM_NS / HR_MOST_WEIGHT;
@@ -76,20 +76,18 @@ static __always_inline bool hr_chooses_stack(struct hr_thread_state* t, __u64 no
   } else {
     if (t->stack_due_ns > step) {
       t->stack_due_ns -= step;
-      return false;
+      return 0;
     }
     t->stack_due_ns += never_more + bpf_get_prandom_u32() % (HR_QUANTUM_NS / 2 + 1) - step;
   }
   const __u32 one_in = hr_stacks_one_in(now);
-  if (one_in > 1 && bpf_get_prandom_u32() % one_in) return false;
-  t->stack_weight = (HR_QUANTUM_NS / 16 * one_in) / (step / 256 + 1);
-  return true;
+  if (one_in > 1 && bpf_get_prandom_u32() % one_in) return 0;
+  return (HR_QUANTUM_NS / 16 * one_in) / (step / 256 + 1);
 }
 
 /* Whether this is the first program to see the switch; `note` is its note then, still empty. */
 static __always_inline bool hr_sees_first(struct hr_switch_note* note, __u32 prev, __u32 next) {
-  /* A note of an earlier switch that nobody saw is of other threads: the one before ended with this
-   * one's `prev`. */
+  /* A note of the switch before is of other threads: it ended with this one's `prev`. */
   if (note->open && note->prev == prev && note->next == next) {
     note->open = 0;
     return false;
@@ -97,7 +95,7 @@ static __always_inline bool hr_sees_first(struct hr_switch_note* note, __u32 pre
   note->prev = prev;
   note->next = next;
   note->open = 1;
-  note->takes = 0;
+  note->weight = 0;
   note->off_ns = 0;
   return true;
 }
@@ -105,8 +103,8 @@ static __always_inline bool hr_sees_first(struct hr_switch_note* note, __u32 pre
 /* The thread blocks. */
 static __always_inline void hr_note_block(struct hr_switch_note* note, struct hr_thread_state* t,
                                           __u64 now) {
-  t->stack_weight = 0;
-  note->takes = hr_chooses_stack(t, now);
+  t->stack_weight = 0; /* until it has been taken */
+  note->weight = hr_weight_of_stack(t, now);
   t->blocked_ns = now;
   t->blocked = 1;
 }

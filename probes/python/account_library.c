@@ -222,8 +222,8 @@ HRX_PUBLIC int hrx_end_some(uint32_t handle, uint32_t completions) {
   hr_done(op, completions, completions, 0, 0);
   return 0;
 }
-/* As hr_border_ from an operator to itself. The CPU clock is read where it begins and where it
- * ends, which leaves no doubt whose the time in between is; and now and then. */
+/* As hr_border_ from an operator to itself. The CPU clock is read where the operator is entered and
+ * where it is left, which leaves no doubt whose the time in between is; and now and then. */
 static void go_on(struct hr_slot* s) {
   const uint64_t now = hr_ticks_(), since = s->since_ticks;
   const uint32_t sequence = s->sequence, bit = 1u << HR_BUSY;
@@ -426,8 +426,12 @@ HRX_PUBLIC void hrx_next_failed(uint32_t source_op) {
   }
 }
 
-static int is_look_due(struct hrx_source* source, uint64_t now) {
-  if (!source->look_every_ns || now < source->look_ns) return 0;
+/* `is_latest`: the thread's outermost request began or ended right now. */
+static int is_look_due(struct hrx_source* source, const struct hrx_thread* c, int is_latest) {
+  uint64_t now;
+  if (!source->look_every_ns) return 0;
+  now = is_latest && c->latest_ns ? c->latest_ns : hr_clock_ns_(CLOCK_MONOTONIC);
+  if (now < source->look_ns) return 0;
   source->look_ns = now + source->look_every_ns;
   return HRX_LOOK;
 }
@@ -435,14 +439,14 @@ static int is_look_due(struct hrx_source* source, uint64_t now) {
 HRX_PUBLIC int hrx_ask(struct hrx_source* source) {
   const struct hrx_thread* c = consumer();
   if (hrx_next_begin(source->op, source->stage, source->served)) return 1;
-  return is_look_due(source, c->latest_ns);
+  return is_look_due(source, c, c->nested == 1);
 }
 
 HRX_PUBLIC int hrx_got(struct hrx_source* source, uint32_t rows) {
   const struct hrx_thread* c = consumer();
   source->served = hrx_next_end(source->op, rows);
   if (source->taken >= 0) source->taken++;
-  return c ? is_look_due(source, c->latest_ns) : 0;
+  return c ? is_look_due(source, c, c->nested == 0) : 0;
 }
 
 HRX_PUBLIC void hrx_got_none(struct hrx_source* source) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
+
 namespace headrace::probes::stack {
 namespace {
 
@@ -25,6 +27,7 @@ Availability OffCpuStacks::Start(const Host& host, const Target& target) {
   options_.with_kernel = target.deep;  // where in the kernel: costs as much again as the rest
   if (options_.with_kernel) folder_->symboliser().ExpectKernel();
   options_.ring_bytes = std::min(options_.ring_bytes, 1u << 20);  // one copy a stack, not a period
+  options_.constants["loaded_ns"] = static_cast<uint64_t>(MonotonicNs());
   program_ = std::make_unique<StackProgram>("off_cpu_stack", options_);
   const Availability found = program_->Load(host, target);
   if (found.usable())

@@ -87,6 +87,7 @@ Availability StackProgram::Load(const Host& host, const Target& target) {
   if (!host.is_this_machine()) {
     return Availability::Unavailable("no running machine to sample", "a live host");
   }
+  loaded_ns_ = MonotonicNs();
   const Availability loaded = program_.Load(host, target);
   if (!loaded.usable()) return loaded;
   for (int i = 0; i < 2; ++i) {
@@ -262,8 +263,9 @@ void StackProgram::ReadOpen(StackFolder& folder, const std::vector<std::string>&
                             int64_t min_ns) {
   program_.ForEach("threads", [&](const bpf::Record&, const bpf::Record& thread) {
     if (thread.Number("blocked") == 0) return;
-    const int64_t ns = MonotonicNs() - static_cast<int64_t>(thread.Number("blocked_ns"));
-    if (ns < min_ns) return;
+    const auto since_ns = static_cast<int64_t>(thread.Number("blocked_ns"));
+    const int64_t ns = MonotonicNs() - since_ns;
+    if (ns < min_ns || since_ns < loaded_ns_) return;
     hr_stack_key key = {};
     const bool taken = thread.Number("stack_weight") != 0;
     if (!taken && thread.Number("off_since_ns") == 0) return;  // it is told by nobody

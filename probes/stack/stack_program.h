@@ -90,6 +90,7 @@ class StackProgram {
   };
   std::map<int64_t, Told> unwound_;  // what the program was told about where each process's code is
   uint32_t one_in_ = 1;              // one in this many of the wanted copies is made
+  int64_t loaded_ns_ = 0;            // periods that began before are not counted
   uint64_t lost_copies_ = 0;         // until the last reading
   size_t copies_taken_ = 0;          // in this reading
   bool old_is_pending_ = false;      // the generation that is not filled was not yet cleared

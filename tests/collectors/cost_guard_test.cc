@@ -68,8 +68,8 @@ TEST(CostGuard, NamesTheProbesThatCost) {
     }
     return std::string("none is too much");
   };
-  EXPECT_EQ(costly(0.05, 0.01, 0.01), "faults");
-  EXPECT_EQ(costly(0.01, 0.05, 0.01), "switches");
+  EXPECT_EQ(costly(0.05, 0.01, 0.01), "faults, switches");
+  EXPECT_EQ(costly(0.01, 0.05, 0.01), "switches, faults");
   EXPECT_EQ(costly(0.05, 0.045, 0.01), "");
   EXPECT_EQ(costly(0.02, 0.01, 0.06), "");
   EXPECT_EQ(costly(0.003, 0, 0.038), "") << "it is not the probe's";

@@ -365,8 +365,11 @@ TEST_F(OffCpu, TimeOnTheCpuHoldsUnderOversubscription) {
 // running has the wait that the scheduler's own sum has, and not all of the time since.
 TEST_F(OffCpu, AThreadWhoseSwitchInWasSkippedDoesNotWaitOn) {
   struct State {  // the first members of hr_thread_state
-    uint64_t slot_address, seen_ns, searched_ns, search_ns;
-    uint64_t off_since_ns, woken_ns, on_cpu_ns, on_since_ns, ran_ns, delayed_ns;
+    uint32_t tgid, tid;
+    uint64_t credits[24];
+    uint64_t off_since_ns, woken_ns, on_cpu_ns, on_since_ns;
+    uint32_t word, cause, timed_out, blocked;
+    uint64_t wakeups_since_ns, wakeups_seen_and_one_in, blocked_ns, ran_ns, delayed_ns;
   };
   Start();
   if (IsSkipped()) return;
@@ -398,6 +401,7 @@ TEST_F(OffCpu, AThreadWhoseSwitchInWasSkippedDoesNotWaitOn) {
       State read = {};
       EXPECT_EQ(bpf_map_lookup_elem(threads, &key, value.data()), 0);
       std::memcpy(&read, value.data(), sizeof read);
+      EXPECT_EQ(read.tid, key);
       return read;
     };
     const double before = waited();

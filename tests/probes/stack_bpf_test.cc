@@ -91,6 +91,45 @@ TEST(OffCpuStacks, FindsWhereThreadsSleepAndWaitForLocks) {
   EXPECT_LT(locked, 1.4 * elapsed) << sink.Text();
 }
 
+// Two programs see every switch, and the one that comes first leaves the other a note.
+TEST(OffCpuStacks, AreTheSameBesideTheTimesInEitherOrder) {
+  const Host host;
+  const Availability found = OffCpuStacks::Check(host);
+  if (!found.usable()) GTEST_SKIP() << found.reason;
+  for (const bool times_come_first : {true, false}) {
+    SCOPED_TRACE(times_come_first);
+    TargetProcess process("sleep");
+    ASSERT_TRUE(process.ready());
+    const Target target = AccountedTargetOf(process);
+    const std::unique_ptr<Probe> times = Registry<ProbeInfo>::Global().Find("off-CPU time")->make();
+    OffCpuStacks probe;
+    if (times_come_first) {
+      ASSERT_TRUE(times->Start(host, target).usable());
+      usleep(200'000);  // what blocks meanwhile has no stack, and is not counted
+    }
+    ASSERT_TRUE(probe.Start(host, target).usable());
+    if (!times_come_first) {
+      ASSERT_TRUE(times->Start(host, target).usable());
+    }
+    const int64_t begin = MonotonicNs();
+    RecordingSink sink;
+    for (int i = 0; i < 10; ++i) {
+      usleep(100'000);
+      probe.Read(sink);
+    }
+    const auto elapsed = static_cast<double>(MonotonicNs() - begin);
+    double napped = 0, unknown = 0;
+    for (const auto& [key, s] : sink.stacks) {
+      const bool is_named = s.folded.find("napper;take_a_nap") != std::string::npos;
+      if (is_named) napped += static_cast<double>(s.time_ns);
+      if (s.folded.find("[other]") != std::string::npos) unknown += static_cast<double>(s.time_ns);
+    }
+    EXPECT_GT(napped, 0.5 * elapsed) << sink.Text();
+    EXPECT_LT(napped, 1.4 * elapsed) << sink.Text();
+    EXPECT_EQ(unknown, 0) << sink.Text();
+  }
+}
+
 // As the time off a CPU says it: only the end of such a wait tells, which that probe sees.
 TEST(OffCpuStacks, AWaitWhoseTimeRanOutIsASleep) {
   const Host host;

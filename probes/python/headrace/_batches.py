@@ -21,7 +21,7 @@ _LOOK = 2  # answer of _ask and _got: the queue is to be looked at
 _LOOK_EVERY_NS = 2_000_000
 _PERIOD_NS = 1_000_000_000
 _SAY_EVERY_NS = 50_000_000  # that an iterator is in use in this period
-_NO_STAGE = 0x7FFFFFFF  # of a call without argtypes
+_NO_STAGE = 0x7FFFFFFF  # neither a stage nor an operator
 
 
 # ---- Rows of a batch ----
@@ -161,21 +161,21 @@ class Batches:
     def __next__(self):
         at, receiving = self._at, self._receiving
         told = _ask(at) if self._prepared else 1
-        if told:
-            if told == 1:
-                told = self._begin()
+        if told == 1:
+            told = self._begin()
+        try:
             if told == _LOOK:
                 self._look()
-        if receiving is not None and receiving.first:
-            _consumer_waited(*receiving.begin_epoch())
-        try:
+            if receiving is not None and receiving.first:
+                _consumer_waited(*receiving.begin_epoch())
             batch = self._next()
+            if receiving is not None and receiving.first:
+                receiving.got_first()
+            rows = _rows(batch, self._rows, self._collated)
         except BaseException:
             self._failed()
             raise
-        if receiving is not None and receiving.first:
-            receiving.got_first()
-        if _got(at, _rows(batch, self._rows, self._collated)):
+        if _got(at, rows):
             self._look()
         return batch
 

@@ -159,7 +159,7 @@ def python_function(name):
 
 
 class Source(ctypes.Structure):
-    """hrx_source: of which requests for batches are accounted for."""
+    """hrx_source: what a source of batches and its requests need."""
 
     _fields_ = [("op", c_uint32), ("stage", c_uint32), ("served", c_uint32), ("reserved", c_uint32),
                 ("look_every_ns", c_uint64), ("look_ns", c_uint64), ("taken", c_int64)]
