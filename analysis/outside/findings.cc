@@ -71,10 +71,10 @@ OutsideLimit WithItsFunctions(const Outside& out, OutsideLimit limit, bool of_ho
   if (at_consumer && out.IsHeldBack()) return OutsideLimit::kCores;
   const double blocked = 1 - consumer.on_cpu - consumer.runnable;
   const double waits = std::min(blocked, out.interpreter_ratio.value_or(0));
-  const double enough =
-      kMaybeForInterpreter + random->Uniform() * (kWaitsForInterpreter - kMaybeForInterpreter);
-  if ((at_consumer || of_home) && waits > enough && waits > blocked / 2) {
-    return OutsideLimit::kInterpreter;
+  if ((at_consumer || of_home) && waits > kMaybeForInterpreter && waits > blocked / 2) {
+    const double sure =
+        (waits - kMaybeForInterpreter) / (kWaitsForInterpreter - kMaybeForInterpreter);
+    if (sure >= 1 || random->Uniform() < sure) return OutsideLimit::kInterpreter;
   }
   // It waits for threads that do its work for it, as run-times of TensorFlow and JAX do. Loading in
   // which it hardly computes, or in a library's loader, may be a wait for threads that load.
