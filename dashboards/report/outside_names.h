@@ -8,7 +8,6 @@
 
 namespace headrace::dashboards {
 
-// "the trainer" / "the consumer", "the workers" / the unit's own name.
 // Whether what workers of PyTorch spend on their start is most of what they do.
 bool StartsWorkers(const analysis::Outside& seen);
 
@@ -18,6 +17,7 @@ bool Unpickles(const analysis::Outside& seen);
 // What the thread that limits does for a multiprocessing.Pool; empty: it is none of a pool's own.
 std::string PoolThreadDoes(const analysis::Outside& seen);
 
+// "the trainer" / "the consumer", "the workers" / the unit's own name.
 std::string UnitWord(const analysis::Outside& seen, size_t unit);
 
 // Who takes the batches of any run: "the trainer", or Outside::ConsumerWord of one seen from

@@ -128,6 +128,16 @@ inline RunView Record(const SimulatedPipeline& pipeline, double seconds, uint64_
   return view;
 }
 
+// What a network card has received: this share of what its link carries.
+inline void ReceiveBy(RunView* run, const char* card, double use_ratio) {
+  MeasurementRow use;
+  use.metric = "nic_use_ratio";
+  use.subject = card;
+  use.cause = "received";
+  use.value = use_ratio;
+  run->measurements.push_back(use);
+}
+
 // Makes of what the first operator was blocked a wait for room in a memory budget, into which `fit`
 // splits, one for each step, fit at once. Each is in work for `held_s`.
 inline void WaitForMemory(RunView* run, int fit, double held_s) {

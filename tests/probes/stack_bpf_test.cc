@@ -16,6 +16,16 @@ Target AccountedTargetOf(const TargetProcess& process) {
   return target;
 }
 
+// Ten times; returns how long it took, in nanoseconds.
+double ReadForASecond(Probe& probe, RecordingSink& sink) {
+  const int64_t begin = MonotonicNs();
+  for (int i = 0; i < 10; ++i) {
+    usleep(100'000);
+    probe.Read(sink);
+  }
+  return static_cast<double>(MonotonicNs() - begin);
+}
+
 class CpuStacksOf : public testing::TestWithParam<const char*> {};
 
 TEST_P(CpuStacksOf, OperatorsHaveTheirSharesAndTheirFunctions) {
@@ -63,13 +73,8 @@ TEST(OffCpuStacks, FindsWhereThreadsSleepAndWaitForLocks) {
   const Target target = AccountedTargetOf(process);
   OffCpuStacks probe;
   ASSERT_TRUE(probe.Start(host, target).usable());
-  const int64_t begin = MonotonicNs();
   RecordingSink sink;
-  for (int i = 0; i < 10; ++i) {
-    usleep(100'000);
-    probe.Read(sink);
-  }
-  const auto elapsed = static_cast<double>(MonotonicNs() - begin);
+  const double elapsed = ReadForASecond(probe, sink);
   double napped = 0, locked = 0;
   for (const auto& [key, s] : sink.stacks) {
     const auto ns = static_cast<double>(s.time_ns);
@@ -111,13 +116,8 @@ TEST(OffCpuStacks, AreTheSameBesideTheTimesInEitherOrder) {
     if (!times_come_first) {
       ASSERT_TRUE(times->Start(host, target).usable());
     }
-    const int64_t begin = MonotonicNs();
     RecordingSink sink;
-    for (int i = 0; i < 10; ++i) {
-      usleep(100'000);
-      probe.Read(sink);
-    }
-    const auto elapsed = static_cast<double>(MonotonicNs() - begin);
+    const double elapsed = ReadForASecond(probe, sink);
     double napped = 0, unknown = 0;
     for (const auto& [key, s] : sink.stacks) {
       const bool is_named = s.folded.find("napper;take_a_nap") != std::string::npos;
@@ -143,10 +143,7 @@ TEST(OffCpuStacks, AWaitWhoseTimeRanOutIsASleep) {
   OffCpuStacks probe;
   ASSERT_TRUE(probe.Start(host, target).usable());
   RecordingSink sink;
-  for (int i = 0; i < 10; ++i) {
-    usleep(100'000);
-    probe.Read(sink);
-  }
+  ReadForASecond(probe, sink);
   double slept = 0, all = 0;
   for (const auto& [key, s] : sink.stacks) {
     if (s.folded.find("timed;wait_in_vain") == std::string::npos) continue;

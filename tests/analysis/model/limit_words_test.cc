@@ -36,12 +36,7 @@ RunView Locked() {
   for (SimulatedStage& stage : pipeline.stages) stage.ordered = true;
   RunView run = Record(pipeline, 10, 1);
   run.run.element_order = "file";
-  MeasurementRow use;
-  use.metric = "nic_use_ratio";
-  use.subject = "eth0";
-  use.cause = "received";
-  use.value = 0.4;
-  run.measurements.push_back(use);
+  ReceiveBy(&run, "eth0", 0.4);
   return run;
 }
 
