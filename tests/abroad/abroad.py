@@ -22,6 +22,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "truth"))
+from neighbour import Neighbour  # noqa: E402
+
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"  # Of another folder: --programs.
 
 # Words of the line "limit" (and of its operator) with the hook, words of it from outside, words of the advice that are the
@@ -211,6 +214,7 @@ def options():
     parser.add_argument("--programs", type=pathlib.Path, default=PROGRAMS,
                         help="a folder of other programs; CASES and NEEDS of its cases.py are those of this file")
     parser.add_argument("--keep", type=pathlib.Path, help="leave the recordings in this folder")
+    parser.add_argument("--beside", type=float, default=0.0, help="cores that a neighbour computes on meanwhile, as the programs change too")
     parser.add_argument("--tsv", help="lines for `accuracy render`")
     arguments = parser.parse_args()
     arguments.headrace = os.path.abspath(arguments.headrace)
@@ -243,6 +247,7 @@ def main():
     rows = []
     cases, needs = cases_of(arguments.programs)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(Neighbour(arguments.beside))
         if arguments.keep:
             arguments.keep.mkdir(parents=True, exist_ok=True)
         folder = arguments.keep or pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headrace-abroad-")))

@@ -21,6 +21,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "truth"))
+from neighbour import Neighbour  # noqa: E402
 from pipelines_truth import must, rows_of  # noqa: E402
 
 OTHERS_LIMIT = 0.25
@@ -33,27 +34,6 @@ START_NS = 500_000_000  # of a run, until its queues are as full as they will be
 
 class Busy(Exception):
     pass
-
-
-class Neighbour:
-    """Processes that compute on so many cores as long as this lasts."""
-    COMPUTE = ("import sys, time\nshare = float(sys.argv[1])\nwhile True:\n    end = time.monotonic() + 0.02 * share\n"
-               "    while time.monotonic() < end: pass\n    if share < 1: time.sleep(0.02 * (1 - share))\n")
-
-    def __init__(self, cores):
-        self.cores, self.processes = cores, []
-
-    def __enter__(self):
-        left = self.cores
-        while left > 0.01:
-            self.processes.append(subprocess.Popen([sys.executable, "-c", self.COMPUTE, str(min(1.0, left))]))
-            left -= 1
-        return self
-
-    def __exit__(self, *_):
-        for process in self.processes:
-            process.kill()
-            process.wait()
 
 
 def steady_rate(headrace, db, run_name):
