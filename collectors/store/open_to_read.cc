@@ -4,9 +4,13 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "base/error.h"
 #include "collectors/store/as_current.h"
@@ -45,6 +49,14 @@ Database OpenReadable(const std::string& path) {
   return Database(path, Database::Mode::kImmutable);
 }
 
+// An empty file that is so young may be a store that a recorder is just making.
+bool IsBeingMade(const std::string& path) {
+  constexpr time_t kYoungSeconds = 2;
+  struct stat file;
+  return stat(path.c_str(), &file) == 0 &&
+         std::abs(time(nullptr) - file.st_mtime) <= kYoungSeconds;
+}
+
 }  // namespace
 
 Database OpenToRead(const std::string& path, Foreign foreign) {
@@ -52,7 +64,11 @@ Database OpenToRead(const std::string& path, Foreign foreign) {
   if (foreign == Foreign::kAsItIs && database.Integer("PRAGMA application_id") != kApplicationId) {
     return database;
   }
-  const int64_t version = CheckVersion(database);
+  int64_t version = CheckVersion(database);
+  for (int attempt = 0; version == 0 && attempt < 100 && IsBeingMade(path); attempt++) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    version = CheckVersion(database);
+  }
   if (version == 0) {
     throw Error(ExitCode::kBadData, "an empty file, not a headrace database", path,
                 "record a run first, or name another file with --db");

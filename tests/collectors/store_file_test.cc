@@ -1,5 +1,6 @@
 #include "collectors/store/store_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "base/error.h"
 #include "collectors/store/embedded_sql.h"
@@ -223,6 +225,23 @@ TEST_F(StoreFile, ATriggerThatAStoreBringsDoesNotRun) {
   sqlite3_close(handle);
   { RunStore(path_).BeginRun({}); }
   EXPECT_EQ(OpenToRead(path_).Integer("SELECT COUNT(*) FROM runs"), 1);
+}
+
+TEST_F(StoreFile, AReaderWaitsForAStoreThatIsBeingMade) {
+  std::ofstream(path_).close();
+  std::thread recorder([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    RunStore(path_).BeginRun({});
+  });
+  EXPECT_NO_THROW(OpenToRead(path_));
+  recorder.join();
+}
+
+TEST_F(StoreFile, AnEmptyFileIsNoStore) {
+  std::ofstream(path_).close();
+  const timespec long_ago[2] = {{1, 0}, {1, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, path_.c_str(), long_ago, 0), 0);
+  EXPECT_THAT(Refusal([&] { OpenToRead(path_); }), HasSubstr("an empty file"));
 }
 
 TEST_F(StoreFile, AStatementThatReadsWithoutAnEndIsStopped) {

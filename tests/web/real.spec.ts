@@ -251,13 +251,11 @@ test.describe("the program's own server", () => {
         await show(page, `${address}/run/1`);
         await expect(page.locator(".state")).toHaveText("recording");
         await expect(page.locator("svg.lanes")).toBeVisible({ timeout: 30_000 });
-        const last = async () =>
-          Number(
-            (await page.locator("svg.lanes text.middle.dim").last().textContent())?.replace(
-              /[^\d.]/g,
-              "",
-            ),
-          );
+        // The newest time on the axis, such as "400 ms" or "1.2 s"; seconds.
+        const last = async () => {
+          const text = await page.locator("svg.lanes text.middle.dim").last().textContent();
+          return parseFloat(text ?? "") * (/\d\s*ms/.test(text ?? "") ? 0.001 : 1);
+        };
         const before = await last();
         await expect.poll(last, { timeout: 30_000 }).toBeGreaterThan(before);
         for (const path of ["", "/operators", "/environment"])
