@@ -53,8 +53,7 @@ Database OpenReadable(const std::string& path) {
 bool IsBeingMade(const std::string& path) {
   constexpr time_t kYoungSeconds = 2;
   struct stat file;
-  return stat(path.c_str(), &file) == 0 &&
-         std::abs(time(nullptr) - file.st_mtime) <= kYoungSeconds;
+  return stat(path.c_str(), &file) == 0 && std::abs(time(nullptr) - file.st_mtime) <= kYoungSeconds;
 }
 
 }  // namespace
