@@ -28,7 +28,7 @@ test: setup
 	@cmake --build --preset release -j $(JOBS)
 	@sh scripts/run_tests.sh build $(TEST_JOBS) $(CTEST_ARGS)
 
-# All that this machine can run: also packages in empty systems, clang-tidy, fuzzers, threads under ThreadSanitizer (docs/testing.md).
+# All that this machine can run: also every fuzzer, and threads under ThreadSanitizer (docs/testing.md).
 test-long:
 	@HEADRACE_LONG=1 $(MAKE) test
 

@@ -66,12 +66,32 @@ std::optional<analysis::MoreProducers> MoreOf(const Outside& seen) {
                                *seen.cores_free);
 }
 
+// What is said of the number of threads or processes that limit: "num_workers 1 -> 2".
+std::string NumberChange(const Outside& seen, double to) {
+  const OutsideUnit& unit = seen.units[seen.culprit];
+  const bool are_processes =
+      seen.kinds[unit.kind].pids.size() > 1 || unit.name.starts_with("process");
+  const bool of_torch = seen.flavour == OutsideFlavour::kTorch && are_processes;
+  return fmt::format("{} {:.0f} -> {:.0f}", of_torch ? "num_workers" : UnitWord(seen, seen.culprit),
+                     ThreadsNow(unit), to);
+}
+
+// Whether one more of those that limit gets a share of cores that other programs use: these get
+// less for it.
+bool GetsAnotherShare(const Outside& seen) {
+  const OutsideUnit& unit = seen.units[seen.culprit];
+  const bool takes_turns =
+      unit.kind == seen.units[0].kind && seen.kinds[unit.kind].name.starts_with("python");
+  return unit.role == analysis::UnitRole::kProducer && !unit.uneven && !takes_turns &&
+         !Unpickles(seen) && PoolThreadDoes(seen).empty() && !StartsWorkers(seen) &&
+         ThreadsNow(unit) + 1 <= seen.core_budget.cores.value_or(0);
+}
+
 std::string AdviceOf(const RunView& run, const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
   const bool torch = seen.flavour == OutsideFlavour::kTorch;
   const std::string cheaper =
       torch ? "a cheaper __getitem__ or collate_fn" : "less work per element";
-  const auto processes = static_cast<double>(seen.kinds[unit.kind].pids.size());
   switch (seen.findings[0].limit) {
     case OutsideLimit::kProducers: {
       if (Unpickles(seen)) {
@@ -104,11 +124,8 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
       }
       const double now = ThreadsNow(unit), to = more->count, free = *seen.cores_free;
       if (to <= now) return fmt::format("{}: no core is left for more of them", cheaper);
-      const bool feeds_processes = processes > 1 || unit.name.starts_with("process");
-      return fmt::format(
-          "{} {:.0f} -> {:.0f} ({:.1f} of {:.1f} cores are free, each takes {:.2f}); or {}",
-          torch && feeds_processes ? "num_workers" : UnitWord(seen, seen.culprit), now, to, free,
-          cores, unit.shares.on_cpu, cheaper);
+      return fmt::format("{} ({:.1f} of {:.1f} cores are free, each takes {:.2f}); or {}",
+                         NumberChange(seen, to), free, cores, unit.shares.on_cpu, cheaper);
     }
     case OutsideLimit::kCores:
       if (seen.core_budget.quota) {
@@ -121,8 +138,12 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
       }
       if (seen.cores_free && seen.cores_others &&
           *seen.cores_others > 0.25 * seen.core_budget.cores.value_or(1)) {
-        return fmt::format("keep other programs off these cores: they use {:.1f}; else {}",
-                           *seen.cores_others, cheaper);
+        const std::string more = GetsAnotherShare(seen)
+                                     ? fmt::format("; meanwhile {} gets a second share of them",
+                                                   NumberChange(seen, ThreadsNow(unit) + 1))
+                                     : "";
+        return fmt::format("keep other programs off these cores: they use {:.1f}{}; else {}",
+                           *seen.cores_others, more, cheaper);
       }
       return fmt::format("{}, or more cores: more threads or processes do not help", cheaper);
     case OutsideLimit::kStorage:

@@ -65,8 +65,17 @@ TEST(OutsideWords, EachLimitHasItsAdvice) {
               HasSubstr("persistent_workers=True in the DataLoader, so that workers are started"));
   EXPECT_THAT(advice(OutsideLimit::kCores),
               HasSubstr("or more cores: more threads or processes do not help"));
-  EXPECT_THAT(advice(OutsideLimit::kCores, [](Outside* seen) { seen->cores_others = 2; }),
-              HasSubstr("keep other programs off these cores: they use 2.0; else a cheaper"));
+  EXPECT_THAT(
+      advice(OutsideLimit::kCores, [](Outside* seen) { seen->cores_others = 2; }),
+      HasSubstr("keep other programs off these cores: they use 2.0; meanwhile num_workers 2 "
+                "-> 3 gets a second share of them; else a cheaper"));
+  EXPECT_THAT(advice(OutsideLimit::kCores,
+                     [](Outside* seen) {
+                       seen->cores_others = 2;
+                       seen->core_budget.cores = 2;
+                     }),
+              HasSubstr("they use 2.0; else a cheaper"))
+      << "there are as many as cores";
   EXPECT_THAT(advice(OutsideLimit::kCores,
                      [](Outside* seen) {
                        seen->core_budget.quota = analysis::CpuQuota{0.5, 0.3};
