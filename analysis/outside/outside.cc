@@ -30,6 +30,12 @@ bool InPythonStacks(const RunView& run, std::string_view part) {
   });
 }
 
+bool ImportsTraining(const RunView& run) {
+  constexpr const char* kLibraries[] = {"(torch/", "(tensorflow/", "(keras/", "(jax/"};
+  return std::any_of(std::begin(kLibraries), std::end(kLibraries),
+                     [&](const char* library) { return InPythonStacks(run, library); });
+}
+
 OutsideFlavour FlavourOf(const Outside& out, const RunView& run) {
   for (const ThreadGroup& group : out.groups) {
     const std::string thread = WithoutMain(group.thread);
@@ -50,7 +56,11 @@ OutsideFlavour FlavourOf(const Outside& out, const RunView& run) {
   for (const MeasurementRow& row : run.measurements) {  // idle threads are listed there too
     if (is_of_tensorflow(row.thread)) return OutsideFlavour::kTensorflow;
   }
-  if (InPythonStacks(run, "torch/utils/data/")) return OutsideFlavour::kTorch;
+  // That a program has imported torch says nothing of how it loads.
+  for (const char* part : {"__next__ (torch/utils/data/", "_worker_loop (torch/utils/data/"}) {
+    if (InPythonStacks(run, part)) return OutsideFlavour::kTorch;
+  }
+  if (InPythonStacks(run, "")) return OutsideFlavour::kPlain;
   for (const ProcessRow& process : run.processes) {
     if (process.command.find("torch") != std::string::npos) return OutsideFlavour::kTorch;
   }
@@ -403,6 +413,7 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
   }
   for (size_t e = 0; e < out.edges.size(); ++e) out.edges[e].wait_s = totals.waits[e];
   out.flavour = FlavourOf(out, run);
+  out.imports_training = ImportsTraining(run);
   SayCores(run, rank ? std::optional(rank->tree_cpu_s) : std::nullopt, &out);
 
   const std::vector<size_t> stopped = StoppedKinds(out);

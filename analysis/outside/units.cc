@@ -24,7 +24,7 @@ bool IsOwnWait(OutsideLimit limit) {
 }
 
 const char* Outside::ConsumerName() const {
-  const bool trains = python && python->step_s > 0;
+  const bool trains = imports_training || (python && python->step_s > 0);
   return trains || flavour != OutsideFlavour::kPlain ? "trainer" : "consumer";
 }
 

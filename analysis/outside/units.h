@@ -105,9 +105,10 @@ struct RankSeen {
 
 struct Outside : SeenThreads {
   OutsideFlavour flavour = OutsideFlavour::kPlain;
-  std::optional<RankSeen> rank;            // of several: the one that all below is about
-  std::string withheld;                    // no verdict: why; then only what was seen is filled
-  std::vector<OutsideUnit> units;          // the consumer first, then by distance and work
+  bool imports_training = false;   // functions of a library that trains were seen, if only imported
+  std::optional<RankSeen> rank;    // of several: the one that all below is about
+  std::string withheld;            // no verdict: why; then only what was seen is filled
+  std::vector<OutsideUnit> units;  // the consumer first, then by distance and work
   std::vector<OutsideFinding> findings;    // by probability; those with none left out
   size_t culprit = 0;                      // index of the unit that findings[0] is about
   bool decided = false;                    // findings[0] is probable enough

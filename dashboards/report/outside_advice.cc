@@ -69,11 +69,12 @@ std::optional<analysis::MoreProducers> MoreOf(const Outside& seen) {
 // What is said of the number of threads or processes that limit: "num_workers 1 -> 2".
 std::string NumberChange(const Outside& seen, double to) {
   const OutsideUnit& unit = seen.units[seen.culprit];
-  const bool are_processes =
-      seen.kinds[unit.kind].pids.size() > 1 || unit.name.starts_with("process");
-  const bool of_torch = seen.flavour == OutsideFlavour::kTorch && are_processes;
-  return fmt::format("{} {:.0f} -> {:.0f}", of_torch ? "num_workers" : UnitWord(seen, seen.culprit),
-                     ThreadsNow(unit), to);
+  const analysis::ProcessKind& kind = seen.kinds[unit.kind];
+  const bool are_processes = kind.pids.size() > 1 || unit.name.starts_with("process");
+  const std::string what = !are_processes                           ? UnitWord(seen, seen.culprit)
+                           : seen.flavour == OutsideFlavour::kTorch ? "num_workers"
+                                                                    : "processes " + kind.name;
+  return fmt::format("{} {:.0f} -> {:.0f}", what, ThreadsNow(unit), to);
 }
 
 // Whether one more of those that limit gets a share of cores that other programs use: these get

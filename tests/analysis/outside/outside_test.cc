@@ -529,26 +529,42 @@ TEST(Outside, LeavesOutTheStartOfTheProgram) {
   }
 }
 
+// A program in whose main thread that function was seen, with another thread of that name.
+Outside WithFunction(const std::string& thread, const std::string& stack) {
+  OutsideRun run(10, 1.2);
+  run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.7);
+  run.OnCpu(100, thread, 0.2);
+  StackRow row;
+  row.kind = "python";
+  row.process_id = 100;
+  row.thread = "MainThread";
+  row.folded = "MainThread;main (train.py:9, loop 8);" + stack;
+  row.samples_count = 90;
+  row.time_ns = 9'000'000'000;
+  run.view.stacks.push_back(row);
+  return LookFromOutside(run.view);
+}
+
 // JAX has threads of names that TensorFlow's have.
 TEST(Outside, JaxIsNotTensorflow) {
   const auto flavour = [](const std::string& thread, const std::string& stack) {
-    OutsideRun run(10, 1.2);
-    run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.7);
-    run.OnCpu(100, thread, 0.2);
-    StackRow row;
-    row.kind = "python";
-    row.process_id = 100;
-    row.thread = "MainThread";
-    row.folded = "MainThread;main (train.py:9, loop 8);" + stack;
-    row.samples_count = 90;
-    row.time_ns = 9'000'000'000;
-    run.view.stacks.push_back(row);
-    return LookFromOutside(run.view).flavour;
+    return WithFunction(thread, stack).flavour;
   };
   EXPECT_EQ(flavour("tf_Compute", "f (tensorflow/python/eager/def_function.py:3)"),
             OutsideFlavour::kTensorflow);
   EXPECT_EQ(flavour("tf_Compute", "f (jax/_src/api.py:3)"), OutsideFlavour::kPlain);
   EXPECT_EQ(flavour("tf_XLAEigen", "f (flax/core.py:3)"), OutsideFlavour::kPlain);
+}
+
+// Importing torch imports its loader; that program may load by a pool.
+TEST(Outside, WhoImportsTorchTrainsAndNeedHaveNoDataLoader) {
+  Outside seen = WithFunction("pool", "<module> (torch/utils/data/__init__.py:3)");
+  EXPECT_EQ(seen.flavour, OutsideFlavour::kPlain);
+  EXPECT_STREQ(seen.ConsumerName(), "trainer");
+  seen = WithFunction("pool", "_BaseDataLoaderIter.__next__ (torch/utils/data/dataloader.py:725)");
+  EXPECT_EQ(seen.flavour, OutsideFlavour::kTorch);
+  seen = WithFunction("pool", "main (torchlike/file.py:3)");
+  EXPECT_STREQ(seen.ConsumerName(), "consumer");
 }
 
 // What is thought of a clear case of which `lost_count` of `what` were lost and `seen` of the
