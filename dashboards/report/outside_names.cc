@@ -34,6 +34,13 @@ std::string UnitWord(const analysis::Outside& seen, size_t u) {
   if (seen.flavour == analysis::OutsideFlavour::kTensorflow && unit.kind == seen.units[0].kind) {
     return "tf.data's threads";
   }
+  // The same program again: a pool's or an own worker process.
+  const analysis::ProcessKind& process = seen.kinds[unit.kind];
+  const size_t home = seen.units[0].kind;
+  if (process.parent == home && kind == seen.kinds[home].name) {
+    return seen.ConsumerWord() +
+           (process.pids.size() > 1 ? "'s child processes" : "'s child process");
+  }
   return unit.name;
 }
 
