@@ -5,11 +5,25 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <string_view>
 
 #include "analysis/outside/find_consumer.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
+namespace {
+
+// Whether a thread with that stack waits in the C library's call that locks a file.
+bool LocksAFile(std::string_view folded) {
+  if (folded.find(";[lock];") == std::string_view::npos) return false;
+  const std::string_view innermost = folded.substr(folded.rfind(';') + 1);
+  for (const std::string_view call : {"flock", "fcntl", "lockf"}) {
+    if (innermost.find(call) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 OutsideJudge::OutsideJudge(const RunView& run, Outside* out) : run_(run), out_(out) {
   for (const auto& [process_id, ns] : run.receiving_ns) {
@@ -46,6 +60,7 @@ bool OutsideJudge::FindUnits(const Totals& totals, std::optional<size_t> consume
       unit.role = UnitRole::kLauncher;
     } else if (IsProducer(u, totals)) {
       unit.role = UnitRole::kProducer;
+      unit.file_lock_ratio = FileLockRatio(u, totals);
     }
   }
   return true;
@@ -120,6 +135,7 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
     // wait for others, too, that is what they are after.
     const UnitShares shares = Shares(at, totals);
     if (out_->units[at].uneven || shares.wait_input <= shares.work() - shares.lock) break;
+    if (StandsAtAFileLock(out_->units[at], shares)) break;
     const double threads = out_->units[at].threads_count;
     const bool of_processes = out_->units[at].kind != out_->units[0].kind;
     if (of_processes && shares.lock > kMostlyLocked && HandOnALock(shares, threads)) break;
@@ -151,7 +167,9 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
     if (mutual) return {OutsideLimit::kPauses, at};
     return {OutsideLimit::kConsumer, 0};
   }
-  const OutsideLimit limit = LimitOf(Shares(at, totals), out_->units[at].threads_count);
+  const UnitShares shares = Shares(at, totals);
+  if (StandsAtAFileLock(out_->units[at], shares)) return {OutsideLimit::kLock, at};
+  const OutsideLimit limit = LimitOf(shares, out_->units[at].threads_count);
   const bool slowest = out_->units[at].uneven && limit != OutsideLimit::kCores;
   return {slowest ? OutsideLimit::kProducers : limit, at};
 }
@@ -165,7 +183,21 @@ bool OutsideJudge::IsAmbiguous(OutsideLimit limit, const Totals& totals) const {
   if (limit == OutsideLimit::kProducers && !out_->units[unit].uneven) {
     return WaitForEachOther(shares, totals) && !IsConsumersTurnLonger(unit, totals);
   }
-  return limit == OutsideLimit::kLock && !HandOnALock(shares, out_->units[unit].threads_count);
+  return limit == OutsideLimit::kLock && !StandsAtAFileLock(out_->units[unit], shares) &&
+         !HandOnALock(shares, out_->units[unit].threads_count);
+}
+
+double OutsideJudge::FileLockRatio(size_t u, const Totals& totals) const {
+  const OutsideUnit& unit = out_->units[u];
+  const std::vector<int64_t>& members = out_->kinds[unit.kind].process_ids;
+  const double lifetime_s = totals.times[unit.key_group].total();
+  double locks_s = 0;
+  for (const StackRow& stack : run_.stacks) {
+    if (stack.kind != "off_cpu" || !stack.process_id || !LocksAFile(stack.folded)) continue;
+    if (std::find(members.begin(), members.end(), *stack.process_id) == members.end()) continue;
+    locks_s += static_cast<double>(stack.time_ns) * 1e-9;
+  }
+  return lifetime_s > 0 ? std::min(1.0, locks_s / lifetime_s) : 0;
 }
 
 bool OutsideJudge::WaitForEachOther(const UnitShares& shares, const Totals& totals) const {

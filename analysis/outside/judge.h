@@ -58,6 +58,9 @@ class OutsideJudge {
   // itself, or clearly shorter. Who waits longer says little then. Nothing: they do not take turns,
   // or it is not clear.
   std::optional<bool> IsConsumersTurnLonger(size_t u, const Totals& totals) const;
+  // Of the life of unit `u`, the part in which its processes wait to lock a file (flock, fcntl), by
+  // their stacks off the CPU.
+  double FileLockRatio(size_t u, const Totals& totals) const;
   static bool HandOnALock(const UnitShares& shares, double threads);
   OutsideLimit LimitOf(const UnitShares& shares, double threads) const;
   void AddUnit(const std::vector<size_t>& groups, const Totals& totals);

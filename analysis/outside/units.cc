@@ -18,6 +18,10 @@ const char* OutsideLimitName(OutsideLimit limit) {
   return kNames[static_cast<int>(limit)];
 }
 
+bool StandsAtAFileLock(const OutsideUnit& unit, const UnitShares& shares) {
+  return unit.file_lock_ratio > kLockWaits && unit.file_lock_ratio > shares.work() - shares.lock;
+}
+
 bool IsOwnWait(OutsideLimit limit) {
   return limit == OutsideLimit::kStorage || limit == OutsideLimit::kNetwork ||
          limit == OutsideLimit::kSleep;

@@ -49,13 +49,18 @@ struct OutsideUnit {
   UnitRole role = UnitRole::kIdle;
   size_t kind = 0;
   std::vector<size_t> groups;
-  size_t key_group = 0;      // the group whose threads do most of the work
-  double threads_count = 1;  // of the key group
-  int64_t distance = -1;     // hops from the consumer along waits; -1: no exchange seen
-  UnitShares shares;         // of the key group's threads
-  double ended_stall_s = 0;  // the consumer's waits that this unit ended
+  size_t key_group = 0;        // the group whose threads do most of the work
+  double threads_count = 1;    // of the key group
+  int64_t distance = -1;       // hops from the consumer along waits; -1: no exchange seen
+  UnitShares shares;           // of the key group's threads
+  double ended_stall_s = 0;    // the consumer's waits that this unit ended
+  double file_lock_ratio = 0;  // of the key group's time, in calls that lock a file, by its stacks
   std::optional<UnevenProcesses> uneven;
 };
+
+// Whether the unit, with these shares, waits to lock a file for longer than it works. Who ends such
+// a wait hands nothing on: what that one does beside the lock is not what the unit waits for.
+bool StandsAtAFileLock(const OutsideUnit& unit, const UnitShares& shares);
 
 enum class OutsideLimit : uint8_t {
   kProducers,  // CPU work of the producers, although cores are free

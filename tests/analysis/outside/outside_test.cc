@@ -258,6 +258,32 @@ TEST(Outside, NamesALockThatIsHeldDuringAWaitForAnotherProcess) {
   EXPECT_EQ(seen.kinds[seen.units[seen.culprit].kind].name, "worker");
 }
 
+// Workers wait for a process that holds a file's lock while it sleeps. That it sleeps is not what
+// limits: it hands nothing on.
+TEST(Outside, NamesALockOnAFileThatASleeperHolds) {
+  for (const char* call : {"flock", "sem_wait"}) {
+    OutsideRun run;
+    run.Process(100, 1, "python").OnCpu(100, "python (main)", 0.15);
+    run.Process(150, 100, "keeper").Blocked(150, "keeper (main)", "sleep", 0.98);
+    for (int64_t pid = 200; pid < 202; ++pid) {
+      run.Process(pid, 100, "worker").OnCpu(pid, "worker (main)", 0.03);
+      run.Waits(pid, "worker (main)", "lock", 0.87, "150/keeper (main)");
+      run.Waits(100, "python (main)", "pipe", 0.41, std::to_string(pid) + "/worker (main)");
+      StackRow row;
+      row.kind = "off_cpu";
+      row.process_id = pid;
+      row.thread = "worker";
+      row.folded = std::string("worker;[lock];main;read_cache;") + call;
+      row.time_ns = 8'700'000'000;
+      run.view.stacks.push_back(row);
+    }
+    const Outside seen = LookFromOutside(run.view);
+    const bool of_file = call == std::string("flock");
+    EXPECT_EQ(seen.findings[0].limit, of_file ? OutsideLimit::kLock : OutsideLimit::kSleep) << call;
+    EXPECT_EQ(seen.kinds[seen.units[seen.culprit].kind].name, of_file ? "worker" : "keeper");
+  }
+}
+
 // Four threads decode under one lock, and do a little outside of it.
 TEST(Outside, NamesALockBesideWhichALittleIsDone) {
   OutsideRun run;
