@@ -33,10 +33,11 @@ class Folder:
         shutil.copytree(ROOT / "workloads", self.folder / "workloads")
 
     def printed(self, command, columns):
+        """What a terminal of that width would show."""
         done = subprocess.run(command, shell=True, cwd=self.folder, env={**self.environment, "COLUMNS": str(columns)}, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode:
-            sys.exit(f"refresh_outputs.py: {command}: ended with {done.returncode}: {done.stderr.strip()}")
+            sys.exit(f"refresh_outputs.py: {command}: ended with {done.returncode}: {done.stdout.strip()}")
         return done.stdout
 
 
