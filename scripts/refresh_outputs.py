@@ -35,7 +35,7 @@ class Folder:
     def printed(self, command, columns):
         """What a terminal of that width would show."""
         done = subprocess.run(command, shell=True, cwd=self.folder, env={**self.environment, "COLUMNS": str(columns)}, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
         if done.returncode:
             sys.exit(f"refresh_outputs.py: {command}: ended with {done.returncode}: {done.stdout.strip()}")
         return done.stdout
@@ -90,4 +90,6 @@ def main(headrace, *files):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
     main(*sys.argv[1:])

@@ -13,14 +13,14 @@
 namespace headrace::analysis {
 namespace {
 
-// Whether a thread with that stack waits in the C library's call that locks a file.
+// Whether a thread with that stack is in the C library's call that locks a file. Its flockfile and
+// lockfile lock a stream between threads.
 bool LocksAFile(std::string_view folded) {
-  if (folded.find(";[lock];") == std::string_view::npos) return false;
   const std::string_view innermost = folded.substr(folded.rfind(';') + 1);
-  for (const std::string_view call : {"flock", "fcntl", "lockf"}) {
-    if (innermost.find(call) != std::string_view::npos) return true;
-  }
-  return false;
+  const auto has = [&](std::string_view part) {
+    return innermost.find(part) != std::string_view::npos;
+  };
+  return (has("flock") || has("fcntl") || has("lockf")) && !has("lockfile");
 }
 
 }  // namespace
@@ -38,6 +38,7 @@ bool OutsideJudge::FindUnits(const Totals& totals, std::optional<size_t> consume
   consumer_ = *consumer;
   const size_t home = out_->groups[consumer_].kind;
   unit_of_.assign(out_->groups.size(), 0);
+  FindFileLocks();
   AddUnit({consumer_}, totals);
   std::map<size_t, std::vector<size_t>> others;
   for (size_t g = 0; g < out_->groups.size(); ++g) {
@@ -60,7 +61,6 @@ bool OutsideJudge::FindUnits(const Totals& totals, std::optional<size_t> consume
       unit.role = UnitRole::kLauncher;
     } else if (IsProducer(u, totals)) {
       unit.role = UnitRole::kProducer;
-      unit.file_lock_ratio = FileLockRatio(u, totals);
     }
   }
   return true;
@@ -135,12 +135,16 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
     // wait for others, too, that is what they are after.
     const UnitShares shares = Shares(at, totals);
     if (out_->units[at].uneven || shares.wait_input <= shares.work() - shares.lock) break;
-    if (StandsAtAFileLock(out_->units[at], shares)) break;
     const double threads = out_->units[at].threads_count;
     const bool of_processes = out_->units[at].kind != out_->units[0].kind;
     if (of_processes && shares.lock > kMostlyLocked && HandOnALock(shares, threads)) break;
     const auto up = Upstream(at, totals, walked);
     if (!up) break;
+    if (StandsAtAFileLock(shares)) {
+      // Who fetches what is missing under the lock is what all wait for.
+      const UnitShares holder = Shares(*up, totals);
+      if (holder.storage + holder.network < kMostlyLocked) break;
+    }
     at = *up;
     walked.insert(at);
     wait_consumer = waits_for_consumer(at, Shares(at, totals));
@@ -168,7 +172,7 @@ std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const
     return {OutsideLimit::kConsumer, 0};
   }
   const UnitShares shares = Shares(at, totals);
-  if (StandsAtAFileLock(out_->units[at], shares)) return {OutsideLimit::kLock, at};
+  if (StandsAtAFileLock(shares)) return {OutsideLimit::kLock, at};
   const OutsideLimit limit = LimitOf(shares, out_->units[at].threads_count);
   const bool slowest = out_->units[at].uneven && limit != OutsideLimit::kCores;
   return {slowest ? OutsideLimit::kProducers : limit, at};
@@ -183,21 +187,36 @@ bool OutsideJudge::IsAmbiguous(OutsideLimit limit, const Totals& totals) const {
   if (limit == OutsideLimit::kProducers && !out_->units[unit].uneven) {
     return WaitForEachOther(shares, totals) && !IsConsumersTurnLonger(unit, totals);
   }
-  return limit == OutsideLimit::kLock && !StandsAtAFileLock(out_->units[unit], shares) &&
+  return limit == OutsideLimit::kLock && !StandsAtAFileLock(shares) &&
          !HandOnALock(shares, out_->units[unit].threads_count);
 }
 
-double OutsideJudge::FileLockRatio(size_t u, const Totals& totals) const {
-  const OutsideUnit& unit = out_->units[u];
-  const std::vector<int64_t>& members = out_->kinds[unit.kind].process_ids;
-  const double lifetime_s = totals.times[unit.key_group].total();
-  double locks_s = 0;
-  for (const StackRow& stack : run_.stacks) {
-    if (stack.kind != "off_cpu" || !stack.process_id || !LocksAFile(stack.folded)) continue;
-    if (std::find(members.begin(), members.end(), *stack.process_id) == members.end()) continue;
-    locks_s += static_cast<double>(stack.time_ns) * 1e-9;
+// By stacks off the CPU, which are of the whole run.
+void OutsideJudge::FindFileLocks() {
+  std::map<int64_t, size_t> kind_of;
+  for (size_t k = 0; k < out_->kinds.size(); ++k) {
+    for (const int64_t id : out_->kinds[k].process_ids) kind_of[id] = k;
   }
-  return lifetime_s > 0 ? std::min(1.0, locks_s / lifetime_s) : 0;
+  // By kind and thread: time at locks, and of that at locks on files.
+  std::map<std::pair<size_t, std::string>, std::pair<double, double>> locked;
+  for (const StackRow& stack : run_.stacks) {
+    if (stack.kind != "off_cpu" || !stack.process_id) continue;
+    if (stack.folded.find(";[lock];") == std::string::npos) continue;
+    const auto kind = kind_of.find(*stack.process_id);
+    if (kind == kind_of.end()) continue;
+    auto& [all, on_files] = locked[{kind->second, stack.thread}];
+    const auto ns = static_cast<double>(stack.time_ns);
+    all += ns;
+    if (LocksAFile(stack.folded)) on_files += ns;
+  }
+  file_locks_.assign(out_->groups.size(), 0);
+  for (size_t g = 0; g < out_->groups.size(); ++g) {
+    const ThreadGroup& group = out_->groups[g];
+    const auto found = locked.find({group.kind, std::string(WithoutMain(group.thread))});
+    if (found != locked.end() && found->second.first > 0) {
+      file_locks_[g] = found->second.second / found->second.first;
+    }
+  }
 }
 
 bool OutsideJudge::WaitForEachOther(const UnitShares& shares, const Totals& totals) const {
@@ -496,6 +515,7 @@ UnitShares OutsideJudge::Shares(size_t u, const Totals& totals) const {
     other += std::max(0.0, left[Index(cause)]);
   }
   other /= lifetime;
+  shares.file_lock = file_locks_[key] * time.blocked_s[Index(WaitCause::kLock)] / lifetime;
   if (out_->knowledge < OutsideKnowledge::kCounts) {
     // Who ended them is not known: waits on others are taken as waits on the other side.
     (u == 0 ? shares.wait_input : shares.wait_consumer) += other;

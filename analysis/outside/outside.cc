@@ -15,6 +15,7 @@
 #include "analysis/outside/interpreter_waits.h"
 #include "analysis/outside/judge.h"
 #include "analysis/outside/lost_share.h"
+#include "analysis/outside/python_frames.h"
 #include "analysis/outside/ranks_seen.h"
 #include "analysis/outside/slices.h"
 #include "analysis/outside/steady.h"
@@ -24,16 +25,33 @@
 namespace headrace::analysis {
 namespace {
 
+template <typename Predicate>
+bool AnyPythonFrame(const RunView& run, Predicate predicate) {
+  return std::any_of(run.stacks.begin(), run.stacks.end(), [&](const StackRow& stack) {
+    if (stack.kind != "python") return false;
+    const std::vector<PythonFrame> frames = FramesOf(stack.folded);
+    return std::any_of(frames.begin(), frames.end(), predicate);
+  });
+}
+
 bool InPythonStacks(const RunView& run, std::string_view part) {
   return std::any_of(run.stacks.begin(), run.stacks.end(), [&](const StackRow& stack) {
     return stack.kind == "python" && stack.folded.find(part) != std::string::npos;
   });
 }
 
-bool ImportsTraining(const RunView& run) {
-  constexpr const char* kLibraries[] = {"(torch/", "(tensorflow/", "(keras/", "(jax/"};
-  return std::any_of(std::begin(kLibraries), std::end(kLibraries),
-                     [&](const char* library) { return InPythonStacks(run, library); });
+bool UsesTrainingLibrary(const RunView& run) {
+  constexpr const char* kLibraries[] = {"torch/", "tensorflow/", "keras/", "jax/"};
+  return AnyPythonFrame(run, [&](const PythonFrame& frame) {
+    return std::any_of(std::begin(kLibraries), std::end(kLibraries),
+                       [&](const char* library) { return IsIn(frame, library); });
+  });
+}
+
+// A worker of a DataLoader, or who asks one for a batch.
+bool IsOfDataLoader(const PythonFrame& frame) {
+  return IsIn(frame, "torch/utils/data/") &&
+         (frame.function.ends_with("__next__") || frame.function.ends_with("_worker_loop"));
 }
 
 OutsideFlavour FlavourOf(const Outside& out, const RunView& run) {
@@ -57,10 +75,8 @@ OutsideFlavour FlavourOf(const Outside& out, const RunView& run) {
     if (is_of_tensorflow(row.thread)) return OutsideFlavour::kTensorflow;
   }
   // That a program has imported torch says nothing of how it loads.
-  for (const char* part : {"__next__ (torch/utils/data/", "_worker_loop (torch/utils/data/"}) {
-    if (InPythonStacks(run, part)) return OutsideFlavour::kTorch;
-  }
-  if (InPythonStacks(run, "")) return OutsideFlavour::kPlain;
+  if (AnyPythonFrame(run, IsOfDataLoader)) return OutsideFlavour::kTorch;
+  if (out.uses_training_library) return OutsideFlavour::kPlain;
   for (const ProcessRow& process : run.processes) {
     if (process.command.find("torch") != std::string::npos) return OutsideFlavour::kTorch;
   }
@@ -412,8 +428,8 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
     }
   }
   for (size_t e = 0; e < out.edges.size(); ++e) out.edges[e].wait_s = totals.waits[e];
+  out.uses_training_library = UsesTrainingLibrary(run);
   out.flavour = FlavourOf(out, run);
-  out.imports_training = ImportsTraining(run);
   SayCores(run, rank ? std::optional(rank->tree_cpu_s) : std::nullopt, &out);
 
   const std::vector<size_t> stopped = StoppedKinds(out);

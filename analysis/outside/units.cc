@@ -1,6 +1,7 @@
 #include "analysis/outside/units.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "analysis/thresholds.h"
 
@@ -18,8 +19,14 @@ const char* OutsideLimitName(OutsideLimit limit) {
   return kNames[static_cast<int>(limit)];
 }
 
-bool StandsAtAFileLock(const OutsideUnit& unit, const UnitShares& shares) {
-  return unit.file_lock_ratio > kLockWaits && unit.file_lock_ratio > shares.work() - shares.lock;
+bool StandsAtAFileLock(const UnitShares& shares) {
+  return shares.file_lock > kLockWaits && shares.file_lock > shares.work() - shares.lock;
+}
+
+bool AreStartedAgainAndAgain(const OutsideUnit& unit, size_t processes_count, double seconds) {
+  const double generations =
+      static_cast<double>(processes_count) / std::max(1.0, unit.threads_count);
+  return generations >= kManyGenerations && seconds < kShortLife * generations;
 }
 
 bool IsOwnWait(OutsideLimit limit) {
@@ -27,8 +34,23 @@ bool IsOwnWait(OutsideLimit limit) {
          limit == OutsideLimit::kSleep;
 }
 
+bool Outside::GetsAnotherShare() const {
+  if (findings.empty() || findings[0].limit != OutsideLimit::kCores || core_budget.quota ||
+      IsHeldBack() || !cores_free || !cores_others) {
+    return false;
+  }
+  const double cores = core_budget.cores.value_or(0);
+  const OutsideUnit& unit = units[culprit];
+  // Threads of one Python process run in turn.
+  const bool takes_turns =
+      is_busy_thread || (unit.kind == units[0].kind && kinds[unit.kind].name.starts_with("python"));
+  return unit.role == UnitRole::kProducer && !unit.uneven && !takes_turns &&
+         *cores_others > kOthersTakeCores * cores &&
+         std::max(1.0, std::round(unit.threads_count)) + 1 <= cores;
+}
+
 const char* Outside::ConsumerName() const {
-  const bool trains = imports_training || (python && python->step_s > 0);
+  const bool trains = uses_training_library || (python && python->step_s > 0);
   return trains || flavour != OutsideFlavour::kPlain ? "trainer" : "consumer";
 }
 

@@ -31,6 +31,7 @@ struct UnitShares {
   double stopped = 0;        // by a signal or a debugger
   double timed_out = 0;      // of `network` or `sleep`: in polls that their time limits ended
   double other = 0;          // ended by no thread that is known
+  double file_lock = 0;      // of those: in calls that lock a file (flock, fcntl), by stacks
 
   // The part that its work alone would need.
   double work() const { return on_cpu + runnable + storage + network + sleep + lock; }
@@ -49,18 +50,21 @@ struct OutsideUnit {
   UnitRole role = UnitRole::kIdle;
   size_t kind = 0;
   std::vector<size_t> groups;
-  size_t key_group = 0;        // the group whose threads do most of the work
-  double threads_count = 1;    // of the key group
-  int64_t distance = -1;       // hops from the consumer along waits; -1: no exchange seen
-  UnitShares shares;           // of the key group's threads
-  double ended_stall_s = 0;    // the consumer's waits that this unit ended
-  double file_lock_ratio = 0;  // of the key group's time, in calls that lock a file, by its stacks
+  size_t key_group = 0;      // the group whose threads do most of the work
+  double threads_count = 1;  // of the key group
+  int64_t distance = -1;     // hops from the consumer along waits; -1: no exchange seen
+  UnitShares shares;         // of the key group's threads
+  double ended_stall_s = 0;  // the consumer's waits that this unit ended
   std::optional<UnevenProcesses> uneven;
 };
 
-// Whether the unit, with these shares, waits to lock a file for longer than it works. Who ends such
-// a wait hands nothing on: what that one does beside the lock is not what the unit waits for.
-bool StandsAtAFileLock(const OutsideUnit& unit, const UnitShares& shares);
+// Whether threads with these shares wait to lock a file for longer than they work. Who ends such a
+// wait hands nothing on, so what that one does beside holding the lock is not what they wait for.
+bool StandsAtAFileLock(const UnitShares& shares);
+
+// Whether the unit's processes, of which `processes_count` were seen in that time of the consumer,
+// follow each other so quickly that what lies between them is their start.
+bool AreStartedAgainAndAgain(const OutsideUnit& unit, size_t processes_count, double seconds);
 
 enum class OutsideLimit : uint8_t {
   kProducers,  // CPU work of the producers, although cores are free
@@ -110,14 +114,14 @@ struct RankSeen {
 
 struct Outside : SeenThreads {
   OutsideFlavour flavour = OutsideFlavour::kPlain;
-  bool imports_training = false;   // functions of a library that trains were seen, if only imported
-  std::optional<RankSeen> rank;    // of several: the one that all below is about
-  std::string withheld;            // no verdict: why; then only what was seen is filled
-  std::vector<OutsideUnit> units;  // the consumer first, then by distance and work
-  std::vector<OutsideFinding> findings;    // by probability; those with none left out
-  size_t culprit = 0;                      // index of the unit that findings[0] is about
-  bool decided = false;                    // findings[0] is probable enough
-  double stall_ratio = 0;                  // of the consumer's time
+  bool uses_training_library = false;    // functions of one were seen, even if it was only imported
+  std::optional<RankSeen> rank;          // of several: the one that all below is about
+  std::string withheld;                  // no verdict: why; then only what was seen is filled
+  std::vector<OutsideUnit> units;        // the consumer first, then by distance and work
+  std::vector<OutsideFinding> findings;  // by probability; those with none left out
+  size_t culprit = 0;                    // index of the unit that findings[0] is about
+  bool decided = false;                  // findings[0] is probable enough
+  double stall_ratio = 0;                // of the consumer's time
   std::optional<Interval> stall_interval;  // 90 %
   // Slices that the verdict is about: without start and end of the program.
   size_t steady_slices = 0;
@@ -155,6 +159,10 @@ struct Outside : SeenThreads {
   bool is_busy_thread = false;
   std::vector<std::string> unknown;  // what cannot be said, a sentence each
   std::string measure;               // undecided: what would decide it
+
+  // Whether CPU cores limit that other programs use, too, and one more of the threads or processes
+  // that limit takes a share of them: there are fewer of these than cores.
+  bool GetsAnotherShare() const;
 
   // Who takes the batches, for people: "trainer", or "consumer" where nothing shows that it trains.
   const char* ConsumerName() const;

@@ -4,14 +4,12 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <mutex>
 #include <set>
-#include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "collectors/store/as_current.h"
 #include "collectors/store/store_file.h"
@@ -49,25 +47,28 @@ Database OpenReadable(const std::string& path) {
   return Database(path, Database::Mode::kImmutable);
 }
 
-// An empty file that is so young may be a store that a recorder is just making.
-bool IsBeingMade(const std::string& path) {
+// Whether it has nothing in it yet, and is so young that a recorder may be at it.
+bool IsBeingMade(Database& database) {
   constexpr time_t kYoungSeconds = 2;
   struct stat file;
-  return stat(path.c_str(), &file) == 0 && std::abs(time(nullptr) - file.st_mtime) <= kYoungSeconds;
+  if (stat(database.path().c_str(), &file) != 0) return false;
+  const time_t age = time(nullptr) - file.st_mtime;
+  if (age < 0 || age > kYoungSeconds) return false;
+  return database.Integer("SELECT COUNT(*) FROM sqlite_master") == 0;
 }
 
 }  // namespace
 
 Database OpenToRead(const std::string& path, Foreign foreign) {
   Database database = OpenReadable(path);
+  while (IsBeingMade(database)) {
+    SleepUntilNs(MonotonicNs() + 20'000'000);
+    database = OpenReadable(path);
+  }
   if (foreign == Foreign::kAsItIs && database.Integer("PRAGMA application_id") != kApplicationId) {
     return database;
   }
-  int64_t version = CheckVersion(database);
-  for (int attempt = 0; version == 0 && attempt < 100 && IsBeingMade(path); attempt++) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    version = CheckVersion(database);
-  }
+  const int64_t version = CheckVersion(database);
   if (version == 0) {
     throw Error(ExitCode::kBadData, "an empty file, not a headrace database", path,
                 "record a run first, or name another file with --db");

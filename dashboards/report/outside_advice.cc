@@ -69,23 +69,12 @@ std::optional<analysis::MoreProducers> MoreOf(const Outside& seen) {
 // What is said of the number of threads or processes that limit: "num_workers 1 -> 2".
 std::string NumberChange(const Outside& seen, double to) {
   const OutsideUnit& unit = seen.units[seen.culprit];
-  const analysis::ProcessKind& kind = seen.kinds[unit.kind];
-  const bool are_processes = kind.pids.size() > 1 || unit.name.starts_with("process");
-  const std::string what = !are_processes                           ? UnitWord(seen, seen.culprit)
-                           : seen.flavour == OutsideFlavour::kTorch ? "num_workers"
-                                                                    : "processes " + kind.name;
+  const bool are_processes = unit.kind != seen.units[0].kind && seen.groups[unit.key_group].main;
+  const std::string what = !are_processes ? UnitWord(seen, seen.culprit)
+                           : seen.flavour == OutsideFlavour::kTorch
+                               ? "num_workers"
+                               : "processes " + seen.kinds[unit.kind].name;
   return fmt::format("{} {:.0f} -> {:.0f}", what, ThreadsNow(unit), to);
-}
-
-// Whether one more of those that limit gets a share of cores that other programs use: these get
-// less for it.
-bool GetsAnotherShare(const Outside& seen) {
-  const OutsideUnit& unit = seen.units[seen.culprit];
-  const bool takes_turns =
-      unit.kind == seen.units[0].kind && seen.kinds[unit.kind].name.starts_with("python");
-  return unit.role == analysis::UnitRole::kProducer && !unit.uneven && !takes_turns &&
-         !Unpickles(seen) && PoolThreadDoes(seen).empty() && !StartsWorkers(seen) &&
-         ThreadsNow(unit) + 1 <= seen.core_budget.cores.value_or(0);
 }
 
 std::string AdviceOf(const RunView& run, const Outside& seen) {
@@ -120,8 +109,8 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
       const double cores = seen.core_budget.cores.value_or(0);
       const auto more = MoreOf(seen);
       if (!more) {
-        return fmt::format("more of {}, while cores are left; or {}", UnitWord(seen, seen.culprit),
-                           cheaper);
+        return fmt::format("more of {}, while cores are left; or {}",
+                           UnitWord(seen, seen.culprit, UnitNumber::kMany), cheaper);
       }
       const double now = ThreadsNow(unit), to = more->count, free = *seen.cores_free;
       if (to <= now) return fmt::format("{}: no core is left for more of them", cheaper);
@@ -138,13 +127,14 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
                "affinity (taskset, cpuset), and widen it: cores are idle";
       }
       if (seen.cores_free && seen.cores_others &&
-          *seen.cores_others > 0.25 * seen.core_budget.cores.value_or(1)) {
-        const std::string more = GetsAnotherShare(seen)
-                                     ? fmt::format("; meanwhile {} gets a second share of them",
-                                                   NumberChange(seen, ThreadsNow(unit) + 1))
-                                     : "";
+          *seen.cores_others > analysis::kOthersTakeCores * seen.core_budget.cores.value_or(1)) {
+        const bool more = seen.GetsAnotherShare() && !Unpickles(seen) && !StartsWorkers(seen);
         return fmt::format("keep other programs off these cores: they use {:.1f}{}; else {}",
-                           *seen.cores_others, more, cheaper);
+                           *seen.cores_others,
+                           more ? fmt::format("; until then {} takes another share of the cores",
+                                              NumberChange(seen, ThreadsNow(unit) + 1))
+                                : "",
+                           cheaper);
       }
       return fmt::format("{}, or more cores: more threads or processes do not help", cheaper);
     case OutsideLimit::kStorage:
@@ -155,7 +145,8 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
     case OutsideLimit::kInterpreter:
       return "processes instead of threads: one thread of a process runs Python at a time";
     case OutsideLimit::kLock:
-      return "hold the lock for less time or split it: more threads only wait for it";
+      return fmt::format("hold the lock for less time or split it: more {} only wait for it",
+                         analysis::StandsAtAFileLock(unit.shares) ? "processes" : "threads");
     case OutsideLimit::kSleep:
       return "find what sleeps: a retry, a rate limit or polling (stacks off the CPU name it)";
     case OutsideLimit::kConsumer: {
@@ -191,6 +182,12 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
       return text;
     }
     case OutsideLimit::kPauses:
+      if (StartsWorkersAgain(seen)) {
+        return fmt::format(
+            "persistent_workers=True in the DataLoader, so that workers are started once: at most "
+            "{:.1f} times the rate",
+            1 / std::max(0.1, 1 - seen.stall_ratio));
+      }
       return fmt::format(
           "a longer queue may bridge the pauses{}: at most {:.1f} times the rate. Or find the "
           "cause: a slow item that others wait for, a file being opened, a retry{}",

@@ -14,6 +14,13 @@ bool StartsWorkers(const analysis::Outside& seen) {
   return seen.workers && seen.workers->start_ratio > 0.5;
 }
 
+bool StartsWorkersAgain(const analysis::Outside& seen) {
+  const analysis::OutsideUnit& unit = seen.units[seen.culprit];
+  const analysis::ProcessKind& kind = seen.kinds[unit.kind];
+  return kind.name.starts_with("pt_data_worker") &&
+         analysis::AreStartedAgainAndAgain(unit, kind.pids.size(), seen.steady_s);
+}
+
 std::string PoolThreadDoes(const analysis::Outside& seen) {
   if (!seen.is_busy_thread || !seen.python_threads) return "";
   const std::string& function = seen.python_threads->busy_function;
@@ -26,7 +33,7 @@ std::string PoolThreadDoes(const analysis::Outside& seen) {
   return "";
 }
 
-std::string UnitWord(const analysis::Outside& seen, size_t u) {
+std::string UnitWord(const analysis::Outside& seen, size_t u, UnitNumber number) {
   if (u == 0) return seen.ConsumerWord();
   const analysis::OutsideUnit& unit = seen.units[u];
   const std::string& kind = seen.kinds[unit.kind].name;
@@ -38,8 +45,8 @@ std::string UnitWord(const analysis::Outside& seen, size_t u) {
   const analysis::ProcessKind& process = seen.kinds[unit.kind];
   const size_t home = seen.units[0].kind;
   if (process.parent == home && kind == seen.kinds[home].name) {
-    return seen.ConsumerWord() +
-           (process.pids.size() > 1 ? "'s child processes" : "'s child process");
+    const bool many = number == UnitNumber::kMany || process.pids.size() > 1;
+    return seen.ConsumerWord() + (many ? "'s child processes" : "'s child process");
   }
   return unit.name;
 }

@@ -1,6 +1,7 @@
 // What the pages call the parts of a run that was seen from outside.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "analysis/advice/statements.h"
@@ -11,14 +12,20 @@ namespace headrace::dashboards {
 // Whether what workers of PyTorch spend on their start is most of what they do.
 bool StartsWorkers(const analysis::Outside& seen);
 
+// Whether those that limit are workers of PyTorch that are started again and again.
+bool StartsWorkersAgain(const analysis::Outside& seen);
+
 // Whether the threads that limit unpickle what the processes of a pool send.
 bool Unpickles(const analysis::Outside& seen);
 
 // What the thread that limits does for a multiprocessing.Pool; empty: it is none of a pool's own.
 std::string PoolThreadDoes(const analysis::Outside& seen);
 
-// "the trainer" / "the consumer", "the workers" / the unit's own name.
-std::string UnitWord(const analysis::Outside& seen, size_t unit);
+// "the trainer" / "the consumer", "the workers" / "the trainer's child process" / the unit's own
+// name. kMany: of any number of such, whatever the run has.
+enum class UnitNumber : uint8_t { kAsItIs, kMany };
+std::string UnitWord(const analysis::Outside& seen, size_t unit,
+                     UnitNumber number = UnitNumber::kAsItIs);
 
 // Who takes the batches of any run: "the trainer", or Outside::ConsumerWord of one seen from
 // outside.

@@ -73,10 +73,6 @@ std::vector<std::pair<double, std::string>> WaitsByCause(const Outside& seen,
 std::string WhereTimeGoes(const Outside& seen, size_t u) {
   const UnitShares& shares = seen.units[u].shares;
   const bool consumer = u == 0;
-  const char* input = consumer ? "waiting for the other threads"
-                      : analysis::StandsAtAFileLock(seen.units[u], shares)
-                          ? "waiting to lock a file"
-                          : "waiting for their input";
   std::vector<std::pair<double, std::string>> parts = {{shares.on_cpu, "on a CPU"},
                                                        {shares.runnable, "ready but without a CPU"},
                                                        {shares.storage, "blocked on storage"},
@@ -89,8 +85,16 @@ std::string WhereTimeGoes(const Outside& seen, size_t u) {
   } else {
     parts.insert(parts.end(), {{shares.lock, "waiting for each other"},
                                {shares.wait_consumer, "waiting for " + seen.ConsumerWord()},
-                               {shares.wait_input, input},
+                               {shares.wait_input, consumer ? "waiting for the other threads"
+                                                            : "waiting for their input"},
                                {shares.other, "waiting for something outside the program"}});
+    // Who ends a wait for a file's lock is not always known, or of the program.
+    if (!consumer && analysis::StandsAtAFileLock(shares)) {
+      const auto most = std::max_element(
+          parts.end() - 4, parts.end(),
+          [](const auto& one, const auto& other) { return one.first < other.first; });
+      most->second = "waiting to lock a file";
+    }
   }
   std::string text;
   for (const auto& [share, words] : parts) {
@@ -133,12 +137,11 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
         return seen.ConsumerWord() + "'s thread: its step, or loading in it";
       }
       break;
-    case OutsideLimit::kLock: {
-      const OutsideUnit& unit = seen.units[seen.culprit];
-      if (analysis::StandsAtAFileLock(unit, unit.shares)) return "a lock on a file";
+    case OutsideLimit::kLock:
+      if (analysis::StandsAtAFileLock(seen.units[seen.culprit].shares)) return "a lock on a file";
       break;
-    }
     case OutsideLimit::kPauses:
+      if (StartsWorkersAgain(seen)) return "the start of the workers, again and again";
       if (seen.culprit != 0) return "pauses of " + UnitWord(seen, seen.culprit);
       break;
     case OutsideLimit::kOwnWork:

@@ -1,6 +1,7 @@
 """Programs of other people's kinds: what headrace says of each, against what an intervention shows.
 
-    python3 tests/abroad/abroad.py HEADRACE [--python PYTHON] [--only NAME,...] [--pairs N] [--markdown FILE] [--programs FOLDER]
+    python3 tests/abroad/abroad.py HEADRACE [--python PYTHON] [--only NAME,...] [--pairs N] [--beside CORES] [--markdown FILE]
+                                   [--programs FOLDER]
 
 Each program of tests/abroad/programs is run as it is and with the change that lifts its limit (--fix), in turns; then once
 under `headrace profile` with the import hook and once without. The words that name the limit were written down before
@@ -214,7 +215,7 @@ def options():
     parser.add_argument("--programs", type=pathlib.Path, default=PROGRAMS,
                         help="a folder of other programs; CASES and NEEDS of its cases.py are those of this file")
     parser.add_argument("--keep", type=pathlib.Path, help="leave the recordings in this folder")
-    parser.add_argument("--beside", type=float, default=0.0, help="cores that a neighbour computes on meanwhile, as the programs change too")
+    parser.add_argument("--beside", type=float, default=0.0, help="cores that other processes keep busy meanwhile")
     parser.add_argument("--tsv", help="lines for `accuracy render`")
     arguments = parser.parse_args()
     arguments.headrace = os.path.abspath(arguments.headrace)

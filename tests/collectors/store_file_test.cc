@@ -1,6 +1,5 @@
 #include "collectors/store/store_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -235,13 +234,6 @@ TEST_F(StoreFile, AReaderWaitsForAStoreThatIsBeingMade) {
   });
   EXPECT_NO_THROW(OpenToRead(path_));
   recorder.join();
-}
-
-TEST_F(StoreFile, AnEmptyFileIsNoStore) {
-  std::ofstream(path_).close();
-  const timespec long_ago[2] = {{1, 0}, {1, 0}};
-  ASSERT_EQ(utimensat(AT_FDCWD, path_.c_str(), long_ago, 0), 0);
-  EXPECT_THAT(Refusal([&] { OpenToRead(path_); }), HasSubstr("an empty file"));
 }
 
 TEST_F(StoreFile, AStatementThatReadsWithoutAnEndIsStopped) {

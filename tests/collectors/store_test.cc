@@ -1,5 +1,6 @@
 #include "collectors/store/store.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -226,7 +227,13 @@ TEST_F(Store, ForeignFilesAreRefusedWithTheReason) {
          Database(p, Database::Mode::kReadWrite).Execute("PRAGMA user_version = 99");
        },
        "schema 99"},
-      {"empty", [](const std::string& p) { std::ofstream file(p); }, "empty file"},
+      {"empty",  // a new one would be waited for
+       [](const std::string& p) {
+         std::ofstream(p).close();
+         const timespec long_ago[2] = {{1, 0}, {1, 0}};
+         utimensat(AT_FDCWD, p.c_str(), long_ago, 0);
+       },
+       "empty file"},
       {"damaged",
        [](const std::string& p) {
          {

@@ -67,8 +67,8 @@ TEST(OutsideWords, EachLimitHasItsAdvice) {
               HasSubstr("or more cores: more threads or processes do not help"));
   EXPECT_THAT(
       advice(OutsideLimit::kCores, [](Outside* seen) { seen->cores_others = 2; }),
-      HasSubstr("keep other programs off these cores: they use 2.0; meanwhile num_workers 2 "
-                "-> 3 gets a second share of them; else a cheaper"));
+      HasSubstr("they use 2.0; until then num_workers 2 -> 3 takes another share of the "
+                        "cores; else a cheaper"));
   EXPECT_THAT(advice(OutsideLimit::kCores,
                      [](Outside* seen) {
                        seen->cores_others = 2;
@@ -104,6 +104,70 @@ std::string LineOf(const FirstPage& page, const std::string& label) {
     if (line.label == label) return line.text;
   }
   return "";
+}
+
+// Whose names are those of the trainer's own process, and of others.
+TEST(OutsideWords, ProcessesAndThreadsAreCounted) {
+  const analysis::RunView run = LimitedByWorkers();
+  const auto line = [&](const std::string& kind, bool main, const char* label, size_t pids = 1) {
+    Outside seen = analysis::LookFromOutside(run);
+    seen.findings = {{OutsideLimit::kProducers, 0.95}};
+    seen.flavour = analysis::OutsideFlavour::kPlain;
+    seen.uses_training_library = true;
+    analysis::OutsideUnit& unit = seen.units[seen.culprit];
+    unit.threads_count = 1;
+    unit.name = "threads decode";
+    seen.kinds[unit.kind].name = kind;
+    seen.kinds[unit.kind].pids.resize(pids, 300);
+    seen.groups[unit.key_group].main = main;
+    FirstPage page;
+    AddOutsidePage(run, seen, &page);
+    return LineOf(page, label);
+  };
+  EXPECT_THAT(line("python", true, "limit"), HasSubstr("the trainer's child process (prob"));
+  EXPECT_THAT(line("python", true, "limit", 2), HasSubstr("the trainer's child processes (prob"));
+  EXPECT_THAT(line("python", true, "fix"), HasSubstr("processes python 1 -> "));
+  EXPECT_THAT(line("decoder", true, "fix"), HasSubstr("processes decoder 1 -> "));
+  EXPECT_THAT(line("decoder", false, "fix"), HasSubstr("threads decode 1 -> "));
+}
+
+TEST(OutsideWords, ALockOnAFileIsCalledSo) {
+  const analysis::RunView run = LimitedByWorkers();
+  Outside seen = analysis::LookFromOutside(run);
+  seen.findings = {{OutsideLimit::kLock, 0.9}};
+  analysis::UnitShares shares;
+  shares.on_cpu = 0.1;
+  shares.wait_input = 0.3;
+  shares.other = shares.file_lock = 0.6;
+  seen.units[seen.culprit].shares = shares;
+  FirstPage page;
+  AddOutsidePage(run, seen, &page);
+  EXPECT_THAT(LineOf(page, "limit"), HasSubstr("a lock on a file"));
+  EXPECT_THAT(LineOf(page, "why"),
+              HasSubstr("waiting for their input 30.0 %, waiting to lock a file 60"));
+  EXPECT_THAT(LineOf(page, "fix"), HasSubstr("more processes only wait for it"));
+}
+
+TEST(OutsideWords, PausesOfWorkersThatAreStartedAgainAndAgainAreTheirStart) {
+  const analysis::RunView run = LimitedByWorkers();
+  const auto page = [&](int64_t processes) {
+    Outside seen = analysis::LookFromOutside(run);
+    seen.findings = {{OutsideLimit::kPauses, 0.95}};
+    seen.steady_s = 9;
+    seen.units[seen.culprit].threads_count = 2;
+    analysis::ProcessKind& kind = seen.kinds[seen.units[seen.culprit].kind];
+    kind.name = "pt_data_worker";
+    kind.pids.clear();
+    for (int64_t pid = 0; pid < processes; ++pid) kind.pids.push_back(300 + pid);
+    FirstPage page;
+    AddOutsidePage(run, seen, &page);
+    return LineOf(page, "limit") + "\n" + Advice(run, seen);
+  };
+  EXPECT_THAT(page(60), HasSubstr("the start of the workers, again and again"));
+  EXPECT_THAT(page(60), HasSubstr("persistent_workers=True in the DataLoader, so that workers are "
+                                  "started once: at most"));
+  EXPECT_THAT(page(12), HasSubstr("pauses of the workers")) << "a few epochs";
+  EXPECT_THAT(page(30), HasSubstr("pauses of the workers")) << "each lives long";
 }
 
 TEST(OutsideWords, EachLimitHasItsName) {

@@ -5,7 +5,7 @@ import sys
 
 class Neighbour:
     """Processes that compute on so many cores as long as this lasts."""
-    COMPUTE = ("import sys, time\nshare = float(sys.argv[1])\nwhile True:\n    end = time.monotonic() + 0.02 * share\n"
+    COMPUTE = ("import os, sys, time\nshare, parent = float(sys.argv[1]), os.getppid()\nwhile os.getppid() == parent:\n    end = time.monotonic() + 0.02 * share\n"
                "    while time.monotonic() < end: pass\n    if share < 1: time.sleep(0.02 * (1 - share))\n")
 
     def __init__(self, cores):

@@ -37,13 +37,19 @@ function linear(color: string): Color {
 const times = (matrix: Color[], color: Color) =>
   matrix.map((row) => row.reduce((sum, factor, i) => sum + factor * color[i]!, 0)) as Color;
 
-const deuteranopia: Color[] = [
-  [0.367322, 0.860646, -0.227968],
-  [0.280085, 0.672501, 0.047413],
-  [-0.01182, 0.04294, 0.968881],
-];
-const seenBy = (color: Color) =>
-  times(deuteranopia, color).map((v) => Math.min(1, Math.max(0, v))) as Color;
+// Without the cones for green, and without those for red.
+const vision: Record<string, Color[]> = {
+  deuteranopia: [
+    [0.367322, 0.860646, -0.227968],
+    [0.280085, 0.672501, 0.047413],
+    [-0.01182, 0.04294, 0.968881],
+  ],
+  protanopia: [
+    [0.152286, 1.052583, -0.204868],
+    [0.114503, 0.786281, 0.099216],
+    [-0.003882, -0.048116, 1.051998],
+  ],
+};
 
 // CIE L*a*b* under D65.
 function lab(color: Color): Color {
@@ -59,31 +65,31 @@ function lab(color: Color): Color {
   return [116 * y - 16, 500 * (x - y), 200 * (y - z)];
 }
 
-function distance(one: string, other: string) {
-  const [a, b] = [lab(seenBy(linear(one))), lab(seenBy(linear(other)))];
+function distance(one: string, other: string, seenBy: string) {
+  const seen = (color: string) =>
+    lab(times(vision[seenBy]!, linear(color)).map((v) => Math.min(1, Math.max(0, v))) as Color);
+  const [a, b] = [seen(one), seen(other)];
   return Math.hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
 }
 
 test("distances are right", () => {
-  expect(distance("#000000", "#ffffff")).toBeCloseTo(100, 0);
+  expect(distance("#000000", "#ffffff", "protanopia")).toBeCloseTo(100, 0);
   // A red and a green that differ for others: they are closer than the states below may be.
-  expect(distance("#b04a3a", "#6f6f3a")).toBeLessThan(15);
+  expect(distance("#b04a3a", "#6f6f3a", "deuteranopia")).toBeLessThan(15);
 });
 
 test("what threads do, and what limits, are told apart without red and green", () => {
-  for (const [scheme, colors] of Object.entries(
-    themes(readFileSync(join(bundle, "style.css"), "utf8")),
-  )) {
-    const named = (name: string) => colors.get(name)!;
-    states.forEach((one, i) => {
-      for (const other of states.slice(i + 1))
+  const css = readFileSync(join(bundle, "style.css"), "utf8");
+  for (const [scheme, colors] of Object.entries(themes(css)))
+    for (const eyes of Object.keys(vision)) {
+      const apart = (one: string, other: string) =>
         expect(
-          distance(named(one), named(other)),
-          `${scheme}: ${one} and ${other}`,
+          distance(colors.get(one)!, colors.get(other)!, eyes),
+          `${scheme}, ${eyes}: ${one} and ${other}`,
         ).toBeGreaterThan(15);
-      expect(distance(named("accent"), named(one)), `${scheme}: accent and ${one}`).toBeGreaterThan(
-        15,
-      );
-    });
-  }
+      states.forEach((one, i) => {
+        for (const other of states.slice(i + 1)) apart(one, other);
+        apart("accent", one);
+      });
+    }
 });

@@ -152,6 +152,13 @@ ProducerCount CountProducers(const LoaderSeen& seen, const std::string& what) {
     }
     return result;
   }
+  if (seen.limit == OutsideLimit::kCores && seen.outside.GetsAnotherShare()) {
+    result.count = now + 1;
+    result.changes = true;
+    result.why = fmt::format("{}; other programs use {:.1f} cores, of which one more takes a share",
+                             seen.waited, *seen.outside.cores_others);
+    return result;
+  }
   // Waits that no CPU is needed for: more at once may hide them.
   const bool reads = seen.limit == OutsideLimit::kStorage || seen.limit == OutsideLimit::kNetwork ||
                      seen.limit == OutsideLimit::kSleep;

@@ -69,6 +69,11 @@ std::string Waited(const Seen& seen) {
 // R1
 Recommendation Workers(const Seen& seen) {
   if (seen.consumer_bound()) return DoesNotFire(Waited(seen) + ": more workers would wait too");
+  if (seen.outside.GetsAnotherShare() && seen.limit == OutsideLimit::kCores) {
+    return Fires(fmt::format("other programs use {:.1f} cores, and one more of these takes a share",
+                             *seen.outside.cores_others),
+                 "one more worker");
+  }
   if (seen.limit == OutsideLimit::kCores || (seen.free_cores && *seen.free_cores < kNoCoreFree)) {
     return DoesNotFire("no core is left for more of them: " +
                        (seen.free_cores ? fmt::format("{:.1f} are free", *seen.free_cores)

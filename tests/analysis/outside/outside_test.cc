@@ -258,30 +258,41 @@ TEST(Outside, NamesALockThatIsHeldDuringAWaitForAnotherProcess) {
   EXPECT_EQ(seen.kinds[seen.units[seen.culprit].kind].name, "worker");
 }
 
-// Workers wait for a process that holds a file's lock while it sleeps. That it sleeps is not what
-// limits: it hands nothing on.
-TEST(Outside, NamesALockOnAFileThatASleeperHolds) {
-  for (const char* call : {"flock", "sem_wait"}) {
-    OutsideRun run;
-    run.Process(100, 1, "python").OnCpu(100, "python (main)", 0.15);
-    run.Process(150, 100, "keeper").Blocked(150, "keeper (main)", "sleep", 0.98);
-    for (int64_t pid = 200; pid < 202; ++pid) {
-      run.Process(pid, 100, "worker").OnCpu(pid, "worker (main)", 0.03);
-      run.Waits(pid, "worker (main)", "lock", 0.87, "150/keeper (main)");
-      run.Waits(100, "python (main)", "pipe", 0.41, std::to_string(pid) + "/worker (main)");
-      StackRow row;
-      row.kind = "off_cpu";
-      row.process_id = pid;
-      row.thread = "worker";
-      row.folded = std::string("worker;[lock];main;read_cache;") + call;
-      row.time_ns = 8'700'000'000;
-      run.view.stacks.push_back(row);
-    }
-    const Outside seen = LookFromOutside(run.view);
-    const bool of_file = call == std::string("flock");
-    EXPECT_EQ(seen.findings[0].limit, of_file ? OutsideLimit::kLock : OutsideLimit::kSleep) << call;
-    EXPECT_EQ(seen.kinds[seen.units[seen.culprit].kind].name, of_file ? "worker" : "keeper");
+// Two workers wait for a process that holds a file's lock while it waits itself for `holder`. In
+// `call` they wait, in the innermost function.
+Outside BehindALock(const std::string& call, const std::string& holder) {
+  OutsideRun run;
+  run.Process(100, 1, "python").OnCpu(100, "python (main)", 0.15);
+  run.Process(150, 100, "keeper").Blocked(150, "keeper (main)", holder, 0.98);
+  for (int64_t pid = 200; pid < 202; ++pid) {
+    run.Process(pid, 100, "worker").OnCpu(pid, "worker (main)", 0.03);
+    run.Waits(pid, "worker (main)", "lock", 0.87, "150/keeper (main)");
+    run.Waits(100, "python (main)", "pipe", 0.41, std::to_string(pid) + "/worker (main)");
+    StackRow row;
+    row.kind = "off_cpu";
+    row.process_id = pid;
+    row.thread = "worker";
+    row.folded = "worker;[lock];main;read_cache;" + call;
+    row.time_ns = 8'700'000'000;
+    run.view.stacks.push_back(row);
   }
+  return LookFromOutside(run.view);
+}
+
+TEST(Outside, NamesALockOnAFileThatASleeperHolds) {
+  const Outside seen = BehindALock("flock", "sleep");
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kLock) << "that it sleeps is not what limits";
+  EXPECT_EQ(seen.kinds[seen.units[seen.culprit].kind].name, "worker");
+  EXPECT_EQ(BehindALock("__fcntl64_nocancel", "sleep").findings[0].limit, OutsideLimit::kLock);
+  EXPECT_EQ(BehindALock("sem_wait", "sleep").findings[0].limit, OutsideLimit::kSleep);
+  EXPECT_EQ(BehindALock("_IO_flockfile", "sleep").findings[0].limit, OutsideLimit::kSleep);
+}
+
+// It fetches what all of them need.
+TEST(Outside, NamesWhatTheHolderOfAFilesLockFetches) {
+  const Outside seen = BehindALock("flock", "network");
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kNetwork);
+  EXPECT_EQ(seen.kinds[seen.units[seen.culprit].kind].name, "keeper");
 }
 
 // Four threads decode under one lock, and do a little outside of it.
@@ -589,6 +600,8 @@ TEST(Outside, WhoImportsTorchTrainsAndNeedHaveNoDataLoader) {
   EXPECT_STREQ(seen.ConsumerName(), "trainer");
   seen = WithFunction("pool", "_BaseDataLoaderIter.__next__ (torch/utils/data/dataloader.py:725)");
   EXPECT_EQ(seen.flavour, OutsideFlavour::kTorch);
+  seen = WithFunction("pool", "__next__ (/opt/site-packages/torch/utils/data/dataloader.py:7)");
+  EXPECT_EQ(seen.flavour, OutsideFlavour::kTorch) << "of an older Python, by its whole path";
   seen = WithFunction("pool", "main (torchlike/file.py:3)");
   EXPECT_STREQ(seen.ConsumerName(), "consumer");
 }
