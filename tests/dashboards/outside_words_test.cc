@@ -65,9 +65,8 @@ TEST(OutsideWords, EachLimitHasItsAdvice) {
               HasSubstr("persistent_workers=True in the DataLoader, so that workers are started"));
   EXPECT_THAT(advice(OutsideLimit::kCores),
               HasSubstr("or more cores: more threads or processes do not help"));
-  EXPECT_THAT(
-      advice(OutsideLimit::kCores, [](Outside* seen) { seen->cores_others = 2; }),
-      HasSubstr("they use 2.0; until then num_workers 2 -> 3 takes another share of the "
+  EXPECT_THAT(advice(OutsideLimit::kCores, [](Outside* seen) { seen->cores_others = 2; }),
+              HasSubstr("they use 2.0; until then num_workers 2 -> 3 takes another share of the "
                         "cores; else a cheaper"));
   EXPECT_THAT(advice(OutsideLimit::kCores,
                      [](Outside* seen) {
