@@ -5,26 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <string_view>
 
+#include "analysis/outside/file_locks.h"
 #include "analysis/outside/find_consumer.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
-namespace {
-
-// Whether a thread with that stack is in the C library's call that locks a file. Its flockfile and
-// lockfile lock a stream between threads.
-bool LocksAFile(std::string_view folded) {
-  const std::string_view innermost = folded.substr(folded.rfind(';') + 1);
-  const auto has = [&](std::string_view part) {
-    return innermost.find(part) != std::string_view::npos;
-  };
-  return (has("flock") || has("fcntl") || has("lockf")) && !has("lockfile");
-}
-
-}  // namespace
-
 OutsideJudge::OutsideJudge(const RunView& run, Outside* out) : run_(run), out_(out) {
   for (const auto& [process_id, ns] : run.receiving_ns) {
     if (static_cast<double>(ns) > kReceives * static_cast<double>(run.run.duration_ns)) {
@@ -38,7 +24,7 @@ bool OutsideJudge::FindUnits(const Totals& totals, std::optional<size_t> consume
   consumer_ = *consumer;
   const size_t home = out_->groups[consumer_].kind;
   unit_of_.assign(out_->groups.size(), 0);
-  FindFileLocks();
+  file_locks_ = FileLockParts(run_, *out_);
   AddUnit({consumer_}, totals);
   std::map<size_t, std::vector<size_t>> others;
   for (size_t g = 0; g < out_->groups.size(); ++g) {
@@ -189,34 +175,6 @@ bool OutsideJudge::IsAmbiguous(OutsideLimit limit, const Totals& totals) const {
   }
   return limit == OutsideLimit::kLock && !StandsAtAFileLock(shares) &&
          !HandOnALock(shares, out_->units[unit].threads_count);
-}
-
-// By stacks off the CPU, which are of the whole run.
-void OutsideJudge::FindFileLocks() {
-  std::map<int64_t, size_t> kind_of;
-  for (size_t k = 0; k < out_->kinds.size(); ++k) {
-    for (const int64_t id : out_->kinds[k].process_ids) kind_of[id] = k;
-  }
-  // By kind and thread: time at locks, and of that at locks on files.
-  std::map<std::pair<size_t, std::string>, std::pair<double, double>> locked;
-  for (const StackRow& stack : run_.stacks) {
-    if (stack.kind != "off_cpu" || !stack.process_id) continue;
-    if (stack.folded.find(";[lock];") == std::string::npos) continue;
-    const auto kind = kind_of.find(*stack.process_id);
-    if (kind == kind_of.end()) continue;
-    auto& [all, on_files] = locked[{kind->second, stack.thread}];
-    const auto ns = static_cast<double>(stack.time_ns);
-    all += ns;
-    if (LocksAFile(stack.folded)) on_files += ns;
-  }
-  file_locks_.assign(out_->groups.size(), 0);
-  for (size_t g = 0; g < out_->groups.size(); ++g) {
-    const ThreadGroup& group = out_->groups[g];
-    const auto found = locked.find({group.kind, std::string(WithoutMain(group.thread))});
-    if (found != locked.end() && found->second.first > 0) {
-      file_locks_[g] = found->second.second / found->second.first;
-    }
-  }
 }
 
 bool OutsideJudge::WaitForEachOther(const UnitShares& shares, const Totals& totals) const {

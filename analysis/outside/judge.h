@@ -58,7 +58,6 @@ class OutsideJudge {
   // itself, or clearly shorter. Who waits longer says little then. Nothing: they do not take turns,
   // or it is not clear.
   std::optional<bool> IsConsumersTurnLonger(size_t u, const Totals& totals) const;
-  void FindFileLocks();
   static bool HandOnALock(const UnitShares& shares, double threads);
   OutsideLimit LimitOf(const UnitShares& shares, double threads) const;
   void AddUnit(const std::vector<size_t>& groups, const Totals& totals);
@@ -81,7 +80,7 @@ class OutsideJudge {
   Outside* out_;
   size_t consumer_ = 0;
   std::vector<size_t> unit_of_;     // by group
-  std::vector<double> file_locks_;  // by group: the part of its waits at locks that is for a file
+  std::vector<double> file_locks_;  // by group: FileLockParts
   std::set<int64_t> receivers_;     // ids of processes that sockets bring bytes to
 };
 

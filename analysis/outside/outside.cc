@@ -12,10 +12,10 @@
 #include "analysis/outside/compute_place.h"
 #include "analysis/outside/find_consumer.h"
 #include "analysis/outside/findings.h"
+#include "analysis/outside/flavour.h"
 #include "analysis/outside/interpreter_waits.h"
 #include "analysis/outside/judge.h"
 #include "analysis/outside/lost_share.h"
-#include "analysis/outside/python_frames.h"
 #include "analysis/outside/ranks_seen.h"
 #include "analysis/outside/slices.h"
 #include "analysis/outside/steady.h"
@@ -24,64 +24,6 @@
 
 namespace headrace::analysis {
 namespace {
-
-template <typename Predicate>
-bool AnyPythonFrame(const RunView& run, Predicate predicate) {
-  return std::any_of(run.stacks.begin(), run.stacks.end(), [&](const StackRow& stack) {
-    if (stack.kind != "python") return false;
-    const std::vector<PythonFrame> frames = FramesOf(stack.folded);
-    return std::any_of(frames.begin(), frames.end(), predicate);
-  });
-}
-
-bool InPythonStacks(const RunView& run, std::string_view part) {
-  return std::any_of(run.stacks.begin(), run.stacks.end(), [&](const StackRow& stack) {
-    return stack.kind == "python" && stack.folded.find(part) != std::string::npos;
-  });
-}
-
-bool UsesTrainingLibrary(const RunView& run) {
-  constexpr const char* kLibraries[] = {"torch/", "tensorflow/", "keras/", "jax/"};
-  return AnyPythonFrame(run, [&](const PythonFrame& frame) {
-    return std::any_of(std::begin(kLibraries), std::end(kLibraries),
-                       [&](const char* library) { return IsIn(frame, library); });
-  });
-}
-
-// A worker of a DataLoader, or who asks one for a batch.
-bool IsOfDataLoader(const PythonFrame& frame) {
-  return IsIn(frame, "torch/utils/data/") &&
-         (frame.function.ends_with("__next__") || frame.function.ends_with("_worker_loop"));
-}
-
-OutsideFlavour FlavourOf(const Outside& out, const RunView& run) {
-  for (const ThreadGroup& group : out.groups) {
-    const std::string thread = WithoutMain(group.thread);
-    if (thread.starts_with("pt_data_worker") || thread.starts_with("pt_main_thread")) {
-      return OutsideFlavour::kTorch;
-    }
-  }
-  // JAX has threads of these names, too.
-  const bool is_jax =
-      InPythonStacks(run, "jax/_src/") && !InPythonStacks(run, "tensorflow/python/");
-  const auto is_of_tensorflow = [&](const std::string& thread) {
-    if (thread.starts_with("tf_data")) return true;
-    return !is_jax && thread.starts_with("tf_") && !thread.starts_with("tf_XLA");
-  };
-  for (const ThreadGroup& group : out.groups) {
-    if (is_of_tensorflow(group.thread)) return OutsideFlavour::kTensorflow;
-  }
-  for (const MeasurementRow& row : run.measurements) {  // idle threads are listed there too
-    if (is_of_tensorflow(row.thread)) return OutsideFlavour::kTensorflow;
-  }
-  // That a program has imported torch says nothing of how it loads.
-  if (AnyPythonFrame(run, IsOfDataLoader)) return OutsideFlavour::kTorch;
-  if (out.uses_training_library) return OutsideFlavour::kPlain;
-  for (const ProcessRow& process : run.processes) {
-    if (process.command.find("torch") != std::string::npos) return OutsideFlavour::kTorch;
-  }
-  return OutsideFlavour::kPlain;
-}
 
 // Without causes, the rest of a thread's life is off the CPU for a reason nobody saw.
 void AddUnseenWaits(const RunView& run, const Outside& out, Slices* slices) {
@@ -429,7 +371,7 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
   }
   for (size_t e = 0; e < out.edges.size(); ++e) out.edges[e].wait_s = totals.waits[e];
   out.uses_training_library = UsesTrainingLibrary(run);
-  out.flavour = FlavourOf(out, run);
+  out.flavour = FlavourOf(run, out.groups, out.uses_training_library);
   SayCores(run, rank ? std::optional(rank->tree_cpu_s) : std::nullopt, &out);
 
   const std::vector<size_t> stopped = StoppedKinds(out);

@@ -19,10 +19,6 @@ const char* OutsideLimitName(OutsideLimit limit) {
   return kNames[static_cast<int>(limit)];
 }
 
-bool StandsAtAFileLock(const UnitShares& shares) {
-  return shares.file_lock > kLockWaits && shares.file_lock > shares.work() - shares.lock;
-}
-
 bool AreStartedAgainAndAgain(const OutsideUnit& unit, size_t processes_count, double seconds) {
   const double generations =
       static_cast<double>(processes_count) / std::max(1.0, unit.threads_count);

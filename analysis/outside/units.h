@@ -58,10 +58,6 @@ struct OutsideUnit {
   std::optional<UnevenProcesses> uneven;
 };
 
-// Whether threads with these shares wait to lock a file for longer than they work. Who ends such a
-// wait hands nothing on, so what that one does beside holding the lock is not what they wait for.
-bool StandsAtAFileLock(const UnitShares& shares);
-
 // Whether the unit's processes, of which `processes_count` were seen in that time of the consumer,
 // follow each other so quickly that what lies between them is their start.
 bool AreStartedAgainAndAgain(const OutsideUnit& unit, size_t processes_count, double seconds);

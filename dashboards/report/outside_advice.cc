@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/outside/file_locks.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
 #include "dashboards/report/outside_names.h"

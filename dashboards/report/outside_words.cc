@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/model/bottleneck.h"
+#include "analysis/outside/file_locks.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
 #include "dashboards/report/accelerator_words.h"

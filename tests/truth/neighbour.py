@@ -5,8 +5,16 @@ import sys
 
 class Neighbour:
     """Processes that compute on so many cores as long as this lasts."""
-    COMPUTE = ("import os, sys, time\nshare, parent = float(sys.argv[1]), os.getppid()\nwhile os.getppid() == parent:\n    end = time.monotonic() + 0.02 * share\n"
-               "    while time.monotonic() < end: pass\n    if share < 1: time.sleep(0.02 * (1 - share))\n")
+    COMPUTE = """
+import os, sys, time
+share, parent = float(sys.argv[1]), os.getppid()
+while os.getppid() == parent:  # or the measurement was killed
+    end = time.monotonic() + 0.02 * share
+    while time.monotonic() < end:
+        pass
+    if share < 1:
+        time.sleep(0.02 * (1 - share))
+"""
 
     def __init__(self, cores):
         self.cores, self.processes = cores, []

@@ -69,7 +69,7 @@ std::string Waited(const Seen& seen) {
 // R1
 Recommendation Workers(const Seen& seen) {
   if (seen.consumer_bound()) return DoesNotFire(Waited(seen) + ": more workers would wait too");
-  if (seen.outside.GetsAnotherShare() && seen.limit == OutsideLimit::kCores) {
+  if (seen.limit == OutsideLimit::kCores && seen.outside.GetsAnotherShare()) {
     return Fires(fmt::format("other programs use {:.1f} cores, and one more of these takes a share",
                              *seen.outside.cores_others),
                  "one more worker");

@@ -258,43 +258,6 @@ TEST(Outside, NamesALockThatIsHeldDuringAWaitForAnotherProcess) {
   EXPECT_EQ(seen.kinds[seen.units[seen.culprit].kind].name, "worker");
 }
 
-// Two workers wait for a process that holds a file's lock while it waits itself for `holder`. In
-// `call` they wait, in the innermost function.
-Outside BehindALock(const std::string& call, const std::string& holder) {
-  OutsideRun run;
-  run.Process(100, 1, "python").OnCpu(100, "python (main)", 0.15);
-  run.Process(150, 100, "keeper").Blocked(150, "keeper (main)", holder, 0.98);
-  for (int64_t pid = 200; pid < 202; ++pid) {
-    run.Process(pid, 100, "worker").OnCpu(pid, "worker (main)", 0.03);
-    run.Waits(pid, "worker (main)", "lock", 0.87, "150/keeper (main)");
-    run.Waits(100, "python (main)", "pipe", 0.41, std::to_string(pid) + "/worker (main)");
-    StackRow row;
-    row.kind = "off_cpu";
-    row.process_id = pid;
-    row.thread = "worker";
-    row.folded = "worker;[lock];main;read_cache;" + call;
-    row.time_ns = 8'700'000'000;
-    run.view.stacks.push_back(row);
-  }
-  return LookFromOutside(run.view);
-}
-
-TEST(Outside, NamesALockOnAFileThatASleeperHolds) {
-  const Outside seen = BehindALock("flock", "sleep");
-  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kLock) << "that it sleeps is not what limits";
-  EXPECT_EQ(seen.kinds[seen.units[seen.culprit].kind].name, "worker");
-  EXPECT_EQ(BehindALock("__fcntl64_nocancel", "sleep").findings[0].limit, OutsideLimit::kLock);
-  EXPECT_EQ(BehindALock("sem_wait", "sleep").findings[0].limit, OutsideLimit::kSleep);
-  EXPECT_EQ(BehindALock("_IO_flockfile", "sleep").findings[0].limit, OutsideLimit::kSleep);
-}
-
-// It fetches what all of them need.
-TEST(Outside, NamesWhatTheHolderOfAFilesLockFetches) {
-  const Outside seen = BehindALock("flock", "network");
-  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kNetwork);
-  EXPECT_EQ(seen.kinds[seen.units[seen.culprit].kind].name, "keeper");
-}
-
 // Four threads decode under one lock, and do a little outside of it.
 TEST(Outside, NamesALockBesideWhichALittleIsDone) {
   OutsideRun run;
@@ -564,46 +527,6 @@ TEST(Outside, LeavesOutTheStartOfTheProgram) {
     EXPECT_NEAR(seen.stall_ratio, 0.84, 0.04);
     EXPECT_LE(seen.steady_slices, 20u);
   }
-}
-
-// A program in whose main thread that function was seen, with another thread of that name.
-Outside WithFunction(const std::string& thread, const std::string& stack) {
-  OutsideRun run(10, 1.2);
-  run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.7);
-  run.OnCpu(100, thread, 0.2);
-  StackRow row;
-  row.kind = "python";
-  row.process_id = 100;
-  row.thread = "MainThread";
-  row.folded = "MainThread;main (train.py:9, loop 8);" + stack;
-  row.samples_count = 90;
-  row.time_ns = 9'000'000'000;
-  run.view.stacks.push_back(row);
-  return LookFromOutside(run.view);
-}
-
-// JAX has threads of names that TensorFlow's have.
-TEST(Outside, JaxIsNotTensorflow) {
-  const auto flavour = [](const std::string& thread, const std::string& stack) {
-    return WithFunction(thread, stack).flavour;
-  };
-  EXPECT_EQ(flavour("tf_Compute", "f (tensorflow/python/eager/def_function.py:3)"),
-            OutsideFlavour::kTensorflow);
-  EXPECT_EQ(flavour("tf_Compute", "f (jax/_src/api.py:3)"), OutsideFlavour::kPlain);
-  EXPECT_EQ(flavour("tf_XLAEigen", "f (flax/core.py:3)"), OutsideFlavour::kPlain);
-}
-
-// Importing torch imports its loader; that program may load by a pool.
-TEST(Outside, WhoImportsTorchTrainsAndNeedHaveNoDataLoader) {
-  Outside seen = WithFunction("pool", "<module> (torch/utils/data/__init__.py:3)");
-  EXPECT_EQ(seen.flavour, OutsideFlavour::kPlain);
-  EXPECT_STREQ(seen.ConsumerName(), "trainer");
-  seen = WithFunction("pool", "_BaseDataLoaderIter.__next__ (torch/utils/data/dataloader.py:725)");
-  EXPECT_EQ(seen.flavour, OutsideFlavour::kTorch);
-  seen = WithFunction("pool", "__next__ (/opt/site-packages/torch/utils/data/dataloader.py:7)");
-  EXPECT_EQ(seen.flavour, OutsideFlavour::kTorch) << "of an older Python, by its whole path";
-  seen = WithFunction("pool", "main (torchlike/file.py:3)");
-  EXPECT_STREQ(seen.ConsumerName(), "consumer");
 }
 
 // What is thought of a clear case of which `lost_count` of `what` were lost and `seen` of the

@@ -1,0 +1,57 @@
+#include "analysis/outside/file_locks.h"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "analysis/thresholds.h"
+
+namespace headrace::analysis {
+namespace {
+
+// Whether a thread with that stack is in the C library's call that locks a file. Its flockfile and
+// lockfile lock a stream between threads.
+bool LocksAFile(std::string_view folded) {
+  const std::string_view innermost = folded.substr(folded.rfind(';') + 1);
+  const auto has = [&](std::string_view part) {
+    return innermost.find(part) != std::string_view::npos;
+  };
+  return (has("flock") || has("fcntl") || has("lockf")) && !has("lockfile");
+}
+
+}  // namespace
+
+std::vector<double> FileLockParts(const RunView& run, const SeenThreads& seen) {
+  std::map<int64_t, size_t> kind_of;
+  for (size_t k = 0; k < seen.kinds.size(); ++k) {
+    for (const int64_t id : seen.kinds[k].process_ids) kind_of[id] = k;
+  }
+  struct Locked {
+    double all_ns = 0, on_files_ns = 0;
+  };
+  std::map<std::pair<size_t, std::string>, Locked> locked;  // by kind and thread
+  for (const StackRow& stack : run.stacks) {
+    if (stack.kind != "off_cpu" || !stack.process_id) continue;
+    if (stack.folded.find(";[lock];") == std::string::npos) continue;
+    const auto kind = kind_of.find(*stack.process_id);
+    if (kind == kind_of.end()) continue;
+    Locked& sums = locked[{kind->second, stack.thread}];
+    const auto ns = static_cast<double>(stack.time_ns);
+    sums.all_ns += ns;
+    if (LocksAFile(stack.folded)) sums.on_files_ns += ns;
+  }
+  std::vector<double> parts;
+  for (const ThreadGroup& group : seen.groups) {
+    const auto found = locked.find({group.kind, WithoutMain(group.thread)});
+    const bool known = found != locked.end() && found->second.all_ns > 0;
+    parts.push_back(known ? found->second.on_files_ns / found->second.all_ns : 0);
+  }
+  return parts;
+}
+
+bool StandsAtAFileLock(const UnitShares& shares) {
+  return shares.file_lock > kLockWaits && shares.file_lock > shares.work() - shares.lock;
+}
+
+}  // namespace headrace::analysis
