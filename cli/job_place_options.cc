@@ -87,7 +87,7 @@ std::shared_ptr<reader::service::JobPlace> FindJobPlace(const std::string& job,
   return std::make_shared<reader::service::JobPlace>(job, options.secrets, makes_folder);
 }
 
-void SetListen(const JobPlaceOptions& options, reader::service::DispatcherProcessOptions* given) {
+void SetListen(const JobPlaceOptions& options, reader::service::Listening* given) {
   if (options.listen.empty()) {
     if (!options.address_file.empty())
       throw Error(ExitCode::kUsage, "has no address to write", "--address-file",

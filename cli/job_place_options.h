@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/command_line.h"
-#include "reader/service/dispatcher_process.h"
 #include "reader/service/job_place.h"
+#include "reader/service/listening.h"
 
 namespace headrace::cli {
 
@@ -30,7 +30,7 @@ std::shared_ptr<reader::service::JobPlace> FindJobPlace(const std::string& job,
 // Fills in where a dispatcher listens besides its folder, which `given` has, with the token and
 // certificates for it. Nothing without --listen. Throws Error kPrivilege, and kUsage for an address
 // that is none.
-void SetListen(const JobPlaceOptions& options, reader::service::DispatcherProcessOptions* given);
+void SetListen(const JobPlaceOptions& options, reader::service::Listening* given);
 // The words by which a child process finds the same secrets.
 std::vector<std::string> SecretWords(const JobPlaceOptions& options);
 

@@ -148,9 +148,9 @@ std::string TextOfUnread(int64_t idle_ns, uint64_t bytes, uint64_t bytes_of_all)
                      FormatBytes(static_cast<double>(bytes_of_all)));
 }
 
-ControlServer::ControlServer(const std::string& path, ControlLimits most)
-    : socket_(path, Error(ExitCode::kUsage, "another dispatcher has this job", path,
-                          "end it, or give another --job")),
+ControlServer::ControlServer(const std::string& path, ControlLimits most, const std::string& in_use,
+                             const std::string& fix)
+    : socket_(path, Error(ExitCode::kUsage, in_use, path, fix)),
       most_(most),
       polled_(epoll_create1(EPOLL_CLOEXEC)) {
   if (polled_ < 0) throw ErrnoError(errno, "wait for connections to", path);

@@ -90,9 +90,11 @@ struct ControlLimits {
 // One thread.
 class ControlServer {
  public:
-  // Throws Error kUsage when another one listens there; otherwise as BoundSocket. A peer too many
-  // is told so and disconnected.
-  explicit ControlServer(const std::string& path, ControlLimits most = {});
+  // Throws Error kUsage, which says `in_use` and `fix`, when another one listens there; otherwise
+  // as BoundSocket. A peer too many is told so and disconnected.
+  explicit ControlServer(const std::string& path, ControlLimits most = {},
+                         const std::string& in_use = "another dispatcher has this job",
+                         const std::string& fix = "end it, or give another --job");
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;

@@ -65,6 +65,9 @@ std::vector<Addressed> Dispatcher::Handle(uint64_t peer, const Message& message,
 
 template <typename M>
 void Dispatcher::On(uint64_t, const M&, int64_t, Out*) {
+  if constexpr (std::is_same_v<M, Want> || std::is_same_v<M, Offer>)
+    throw Error(ExitCode::kUsage, "is a job and no pool of workers", {},
+                "start a pool: headrace service pool");
   throw Error(ExitCode::kBadData, "is not a message for a dispatcher");
 }
 

@@ -19,7 +19,6 @@
 #include "reader/service/connection_room.h"
 #include "reader/service/control.h"
 #include "reader/service/job_folder.h"
-#include "reader/service/job_place.h"
 #include "reader/service/unit_check.h"
 
 namespace headrace::reader::service {
@@ -35,19 +34,6 @@ Term FirstTerm() {
   using std::chrono::duration_cast, std::chrono::nanoseconds, std::chrono::system_clock;
   return static_cast<Term>(
       duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count());
-}
-
-// Besides at the folder's socket.
-void Listen(const DispatcherProcessOptions& options, ControlServer* server) {
-  RemoveDeadSockets(options.folder);
-  if (!IsNetwork(options.listen.kind)) return;
-  server->Guard(std::make_unique<GuardedListener>(options.listen, Purpose::kControl,
-                                                  options.credentials, options.note));
-  // One that listens at all addresses may be called by another name than the first of them.
-  if (const std::string& host = options.listen.at.host; host != "0.0.0.0" && host != "::")
-    CheckCertificateNames(*options.credentials, server->guarded()->address());
-  if (!options.address_file.empty())
-    WriteAddressFile(options.address_file, server->guarded()->address());
 }
 
 // What a pipeline file says of a run's own trainer and transport a job has elsewhere; one who sets

@@ -7,22 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "reader/pipeline/delivery/credentials.h"
 #include "reader/pipeline/spec.h"
 #include "reader/service/dispatcher.h"
+#include "reader/service/listening.h"
 
 namespace headrace::reader::service {
 
-struct DispatcherProcessOptions {
+struct DispatcherProcessOptions : Listening {
   std::string pipeline;  // file
   Settings settings;
-  std::string folder;  // of the job (job_folder.h); there
-  // Where it listens besides; kInline: nowhere. Its address goes into `address_file`, if that is
-  // not empty, once it listens.
-  DeliveryAddress listen = {};
-  std::string address_file = {};
-  std::shared_ptr<const Credentials> credentials = {};  // for it
-  std::function<void(const std::string&)> note = {};    // lines about who is refused
   uint32_t ranks = 1;
   Mode mode = Mode::kLockstep;
   std::function<bool()> interrupted = {};

@@ -40,10 +40,6 @@ std::optional<DeliveryAddress> ReadAddressFile(const std::string& path, std::str
 
 }  // namespace
 
-bool IsAddressOfJob(const std::string& text) {
-  return text.starts_with("tcp:") || text.starts_with("tls:");
-}
-
 JobPlace::JobPlace(const std::string& job, SecretFiles secrets, bool makes_folder)
     : text_(job), secrets_(std::move(secrets)) {
   if (IsAddressOfJob(job)) {

@@ -56,7 +56,9 @@ class JobPlace {
 };
 
 // Whether it is met at an address, which the text is.
-bool IsAddressOfJob(const std::string& text);
+inline bool IsAddressOfJob(const std::string& text) {
+  return text.starts_with("tcp:") || text.starts_with("tls:");
+}
 // The file that has an address, and that of its token.
 std::string TokenBeside(const std::string& address_file);
 // Writes it, complete or not at all. Throws Error as the system says.

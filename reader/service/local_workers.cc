@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -16,6 +17,8 @@ namespace headrace::reader::service {
 namespace {
 
 constexpr int64_t kFirstPauseNs = 100'000'000, kMostPauseNs = 10'000'000'000;
+// After one that was drained: who lends workers soon hears of a job that has ended.
+constexpr int64_t kEndedPauseNs = 500'000'000;
 constexpr int64_t kLongRunNs = 10'000'000'000;  // one that ran so long did not end at its start
 constexpr int64_t kEndNs = 5'000'000'000;
 constexpr int kNotStarted = 127;  // exit code, as a shell's
@@ -55,9 +58,20 @@ void LocalWorkers::Start(int64_t now_ns) {
   for (const std::string& word : command_) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const pid_t parent = getpid();
+  // A signal between fork and exec would run this process's handler in the child, and be lost.
+  sigset_t both, before;
+  sigemptyset(&both);
+  sigaddset(&both, SIGTERM);
+  sigaddset(&both, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &both, &before);
   const pid_t pid = fork();
-  if (pid < 0) throw ErrnoError(errno, "start a worker:", command_[0]);
+  const int error = errno;
+  if (pid != 0) pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) throw ErrnoError(error, "start a worker:", command_[0]);
   if (pid == 0) {
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     // It ends with its dispatcher, also when that is killed; and only then: Ctrl-C on a terminal
     // reaches the whole group, and the dispatcher ends its workers itself.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -73,8 +87,10 @@ void LocalWorkers::Ended(pid_t pid, int status, int64_t now_ns,
                          std::vector<std::string>* failures) {
   const int64_t ran_ns = now_ns - children_.at(pid);
   children_.erase(pid);
+  if (draining_.erase(pid) > 0) return;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
     wanted_ -= std::min(wanted_, 1u);
+    next_start_ns_ = now_ns + kEndedPauseNs;
     return;
   }
   pause_ns_ =
@@ -85,6 +101,18 @@ void LocalWorkers::Ended(pid_t pid, int status, int64_t now_ns,
                                       ? fmt::format("ended with exit code {}", WEXITSTATUS(status))
                                       : fmt::format("was killed by signal {}", WTERMSIG(status)),
                                   WhatFollowsEnding(status)));
+}
+
+void LocalWorkers::DrainTo(uint32_t workers) {
+  std::vector<std::pair<int64_t, pid_t>> latest;
+  for (const auto& [pid, start] : children_)
+    if (!draining_.contains(pid)) latest.emplace_back(start, pid);
+  std::sort(latest.rbegin(), latest.rend());
+  for (const auto& [start, pid] : latest) {
+    if (working() <= workers) return;
+    draining_.insert(pid);
+    kill(pid, SIGTERM);
+  }
 }
 
 // To start them again would be in vain, and so would others be.
@@ -107,7 +135,7 @@ std::vector<std::string> LocalWorkers::Turn(int64_t now_ns) {
     int status = 0;
     if (waitpid(pid, &status, WNOHANG) != pid) continue;
     if (WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::kResources) &&
-        wanted_ > 1 + refused) {
+        wanted_ > 1 + refused && !draining_.contains(pid)) {
       children_.erase(pid);
       ++refused;
     } else {
@@ -115,7 +143,7 @@ std::vector<std::string> LocalWorkers::Turn(int64_t now_ns) {
     }
   }
   Bound(refused, &failures);
-  while (children_.size() < wanted_ && now_ns >= next_start_ns_) Start(now_ns);
+  while (working() < wanted_ && now_ns >= next_start_ns_) Start(now_ns);
   return failures;
 }
 

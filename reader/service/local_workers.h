@@ -1,12 +1,13 @@
-// LocalWorkers: the workers of a job as child processes of its dispatcher, on one machine. They end
-// with it. One that ends on its own is started again, after a pause that grows while it does so
-// soon.
+// LocalWorkers: the workers of a job as child processes of its dispatcher, or of whoever lends them
+// to it, on one machine. They end with that process. One that ends on its own is started again,
+// after a pause that grows while it does so soon.
 #pragma once
 #include <sys/types.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,12 @@ class LocalWorkers {
   // So many are to run. It ends none: fewer come about by draining, and a worker that ended with
   // exit code 0 was drained and is wanted no longer. Never more than most().
   void ScaleTo(uint32_t workers) { wanted_ = std::min(workers, most_); }
+  // Asks those that were started last to finish what they have and to end, until no more than so
+  // many are left that were not asked.
+  void DrainTo(uint32_t workers);
+  // Those that were not asked to end, and all that are there.
+  uint32_t working() const { return running() - static_cast<uint32_t>(draining_.size()); }
+  uint32_t running() const { return static_cast<uint32_t>(children_.size()); }
   // As many as there is room for: one that ends with exit code kResources is one too many. At least
   // one, which is started again and again.
   uint32_t most() const { return most_; }
@@ -39,6 +46,7 @@ class LocalWorkers {
   const std::vector<std::string> command_;
   uint32_t wanted_ = 0, most_ = UINT32_MAX;
   std::map<pid_t, int64_t> children_;  // with the time of their start
+  std::set<pid_t> draining_;           // of them, those that were asked to end
   int64_t pause_ns_ = 0, next_start_ns_ = 0;
 };
 

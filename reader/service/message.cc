@@ -71,6 +71,14 @@ void FieldsOf(M& m, V& v) {
     v(m.term, m.first);
   } else if constexpr (std::is_same_v<T, Splits>) {
     v(m.term, m.first, m.runs);
+  } else if constexpr (std::is_same_v<T, Offer>) {
+    v(m.instance, m.machine, m.workers, m.running);
+  } else if constexpr (std::is_same_v<T, Assign>) {
+    v(m.workers);
+  } else if constexpr (std::is_same_v<T, Want>) {
+    v(m.job, m.place, m.machine, m.weight, m.workers);
+  } else if constexpr (std::is_same_v<T, Grant>) {
+    v(m.workers, m.of);
   }
 }
 
@@ -93,6 +101,7 @@ class MessageWriter {
   void Put(const std::pair<std::string, std::string>& pair) { (*this)(pair.first, pair.second); }
   void Put(const RowRange& range) { (*this)(range.first, range.count); }
   void Put(const SplitRun& run) { (*this)(run.rows, run.splits); }
+  void Put(const WorkersAt& some) { (*this)(some.place, some.workers); }
   void Put(const RowSpan& span) {
     (*this)(span.epoch, span.split, span.first, span.count, span.rows);
   }
@@ -141,6 +150,7 @@ class MessageReader {
   void Get(std::pair<std::string, std::string>& pair) { (*this)(pair.first, pair.second); }
   void Get(RowRange& range) { (*this)(range.first, range.count); }
   void Get(SplitRun& run) { (*this)(run.rows, run.splits); }
+  void Get(WorkersAt& some) { (*this)(some.place, some.workers); }
   void Get(RowSpan& span) { (*this)(span.epoch, span.split, span.first, span.count, span.rows); }
   void Get(Fingerprint& print) {
     (*this)(print.table, print.projection, print.transforms, print.seed);

@@ -22,7 +22,7 @@
 namespace headrace::reader::service {
 
 constexpr uint32_t kMessageMagic = 0x56535248;  // "HRSV" in memory
-constexpr uint16_t kMessageVersion = 8;         // 8: ranks acknowledge units
+constexpr uint16_t kMessageVersion = 9;         // 9: pools of workers
 constexpr uint64_t kMessageHeaderBytes = 24;
 constexpr uint64_t kMaxMessageBytes = uint64_t{256} << 20;
 // Of a rank's address, and of the name of a host and process: a dispatcher tells every worker those
@@ -222,10 +222,41 @@ struct Submit {
   uint32_t ranks = 1, mode = 0;  // Mode
 };
 
+// Of a pool (pool.h): so many workers for the job whose dispatcher is met there (job_place.h).
+struct WorkersAt {
+  std::string place;
+  uint32_t workers = 0;
+  bool operator==(const WorkersAt&) const = default;
+};
+// Machine -> pool, at first and whenever it changes: it lends so many workers, and runs these.
+// Drain follows where it wants to leave.
+struct Offer {
+  uint64_t instance = 0;  // of the process, random
+  std::string machine;
+  uint32_t workers = 0;
+  std::vector<WorkersAt> running;
+};
+// Pool -> machine: run these, and let all others finish what they have and end.
+struct Assign {
+  std::vector<WorkersAt> workers;
+};
+// Dispatcher of a job -> pool, at first and whenever it changes: so many workers would be of use.
+// Bye follows once it needs none any more.
+struct Want {
+  std::string job, place;
+  std::string machine;  // where alone the place can be reached; "": from everywhere
+  uint32_t weight = 1, workers = 0;
+};
+// Pool -> dispatcher of a job: has so many workers now, of all that there are.
+struct Grant {
+  uint32_t workers = 0, of = 0;
+};
+
 // The kind on the wire is the place here, from 1.
-using Message = std::variant<Join, Waiting, Started, Again, Superseded, Refused, Report, Ended,
-                             Register, Session, Ask, Lease, Cut, Failed, Alive, Drain, Bye, Command,
-                             Answer, Measured, Kept, Submit, EpochsOver, AskSplits, Splits>;
+using Message =
+    std::variant<Join, Waiting, Started, Again, Superseded, Refused, Report, Ended, Register,
+                 Session, Ask, Lease, Cut, Failed, Alive, Drain, Bye, Command, Answer, Measured,
+                 Kept, Submit, EpochsOver, AskSplits, Splits, Offer, Assign, Want, Grant>;
 
 // The message on the wire. Throws Error kResources when its body is longer than kMaxMessageBytes.
 std::string Serialize(const Message& message);

@@ -388,8 +388,8 @@ END
     [ "$status" -eq 2 ]
     [[ "$output" == *"$what"* && "$output" != *$'\n'* ]]
   }
-  one_line "unknown subcommand 'foo', it has up, dispatcher, submit, worker, status, drain, end; try 'headrace service --help'" service foo
-  one_line "unknown subcommand 'statsu', it has up, dispatcher, submit, worker, status, drain, end. Did you mean 'status'?" service statsu train --json
+  one_line "unknown subcommand 'foo', it has up, dispatcher, submit, worker, pool, lend, status, drain, end; try 'headrace service --help'" service foo
+  one_line "unknown subcommand 'statsu', it has up, dispatcher, submit, worker, pool, lend, status, drain, end. Did you mean 'status'?" service statsu train --json
   one_line "unknown option '--jbo'. Did you mean '--job'?" service --jbo x y
   one_line "unknown option '--jsno'. Did you mean '--json'?" service status train --jsno
   local whose="option of up, dispatcher, submit; here it is a word: 'status JOB'"

@@ -1,5 +1,6 @@
 // Fuzzes the service's messages: any bytes are refused by an Error or read as a message that has
-// one form, which a dispatcher, a worker and a client in the midst of a job take without harm.
+// one form, which a dispatcher, a worker and a client in the midst of a job, and a pool, take
+// without harm.
 // Inputs get a valid header first, so that they come past it.
 //
 // fuzz run: share=2 length=4096
@@ -7,7 +8,7 @@
 // fuzz sources: reader/pipeline/delivery/row_set.cc
 // fuzz sources: reader/service/message.cc reader/service/split_board.cc reader/service/job.cc
 // fuzz sources: reader/service/dispatcher.cc reader/service/unit_order.cc reader/service/client.cc
-// fuzz sources: reader/service/worker.cc
+// fuzz sources: reader/service/worker.cc reader/service/pool.cc
 #include <xxhash.h>
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include "base/error.h"
 #include "reader/service/client.h"
 #include "reader/service/dispatcher.h"
+#include "reader/service/pool.h"
 #include "reader/service/worker.h"
 
 namespace {
@@ -68,6 +70,18 @@ void Take(const Message& message) {
   if (const auto* report = std::get_if<Report>(&message)) client.Admit(100, report->admitted);
 }
 
+void Share(const Message& message) {
+  Pool pool;
+  pool.Handle(1, Offer{1, "a", 3, {{"/x", 1}}}, 1);
+  pool.Handle(2, Want{"x", "/x", "a", 2, 2}, 1);
+  for (const uint64_t peer : {1, 2, 3}) pool.Handle(peer, message, 2);
+  uint64_t lent = 0;
+  for (const Addressed& one : pool.Tick(60'000'000'000))
+    if (const auto* assign = std::get_if<Assign>(&one.message))
+      for (const WorkersAt& some : assign->workers) lent += some.workers;
+  HR_CHECK(lent <= pool.status().workers, "no more than there are");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -81,6 +95,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const Message message = ParseMessage(bytes);
       HR_CHECK(Serialize(message) == text, "a message has one form");
       Take(message);
+      Share(message);
     } catch (const Error& error) {
       const ExitCode code = error.code();
       HR_CHECK(code == ExitCode::kBadData || code == ExitCode::kUsage, error.what());

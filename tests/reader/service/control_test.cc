@@ -101,18 +101,18 @@ TEST_F(ServiceControl, AnotherVersionIsNamedToBothSides) {
   ControlServer server(path());
   auto other = ControlConnection::Connect(path());
   std::string bytes = Serialize(Bye{});
-  bytes[4] = 9;
+  bytes[4] = 99;
   ASSERT_EQ(send(other->fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(bytes.size()));
   const ControlServer::Event event = Next(&server);
   EXPECT_TRUE(event.is_gone);
-  EXPECT_NE(event.why.find("version 9"), std::string::npos) << event.why;
+  EXPECT_NE(event.why.find("version 99"), std::string::npos) << event.why;
   EXPECT_FALSE(other->has_spoken());
   const std::vector<Message> answer = other->Receive(1000);
   ASSERT_EQ(answer.size(), 1u);
   const auto* const refused = std::get_if<Refused>(&answer[0]);
   ASSERT_NE(refused, nullptr);
-  EXPECT_NE(refused->reason.find("version 9"), std::string::npos) << refused->reason;
+  EXPECT_NE(refused->reason.find("version 99"), std::string::npos) << refused->reason;
   EXPECT_TRUE(other->has_spoken());
 }
 

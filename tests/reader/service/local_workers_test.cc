@@ -77,5 +77,27 @@ TEST(LocalWorkers, AnEndingThatWillRepeatIsSaidToDoSo) {
         << SaidOf(ending);
 }
 
+// One that was asked to end takes its time, is not replaced, and what it ends with is no failure.
+TEST(LocalWorkers, ThoseThatWereStartedLastAreAskedToEnd) {
+  LocalWorkers workers({"/bin/sh", "-c", "trap 'exit 3' TERM; while :; do sleep 0.01; done"});
+  workers.ScaleTo(3);
+  const auto turn_until = [&](auto holds) {
+    std::vector<std::string> said;
+    for (const int64_t deadline = MonotonicNs() + 60'000'000'000;
+         !holds() && MonotonicNs() < deadline; usleep(5'000))
+      for (std::string& line : workers.Turn(MonotonicNs())) said.push_back(std::move(line));
+    EXPECT_TRUE(holds());
+    return said;
+  };
+  turn_until([&] { return workers.running() == 3; });
+  usleep(200'000);  // their traps
+  workers.DrainTo(1);
+  EXPECT_EQ(workers.working(), 1u);
+  workers.ScaleTo(2);
+  EXPECT_TRUE(turn_until([&] { return workers.running() == 2 && workers.working() == 2; }).empty());
+  workers.DrainTo(5);
+  EXPECT_EQ(workers.working(), 2u);
+}
+
 }  // namespace
 }  // namespace headrace::reader::service
