@@ -25,8 +25,8 @@ ServiceScaling::ServiceScaling(uint32_t least, uint32_t most, bool is_lockstep, 
       is_lockstep_(is_lockstep),
       batch_rows_(std::max<uint64_t>(1, batch_rows)),
       most_(most),
-      autoscaler_(OptionsFor(least, most), static_cast<int>(least)),
-      wanted_(least) {}
+      autoscaler_(OptionsFor(least, most), static_cast<int>(rules_.at_first.value_or(least))),
+      wanted_(rules_.at_first.value_or(least)) {}
 
 reader::FleetObservation ServiceScaling::Observe(const service::DispatcherStatus& status,
                                                  int64_t now_ns) {

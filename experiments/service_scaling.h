@@ -17,6 +17,8 @@ namespace headrace::experiments {
 // Other rules than a job's own, to compare them.
 struct ScalingRules {
   int64_t observe_ns = 5'000'000'000;
+  // How many there are at first, where that is not the least.
+  std::optional<uint32_t> at_first = {};
   // Instead of the autoscaler: how many workers there are to be.
   std::function<int(const reader::FleetObservation&)> policy = {};
 };
@@ -29,7 +31,7 @@ struct ScalingDecision {
 
 class ServiceScaling {
  public:
-  // Between `least` and `most` workers, `least` at first.
+  // Between `least` and `most` workers, `least` at first unless the rules say otherwise.
   ServiceScaling(uint32_t least, uint32_t most, bool is_lockstep, uint64_t batch_rows,
                  ScalingRules rules = {});
 

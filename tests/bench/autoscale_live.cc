@@ -258,8 +258,7 @@ class LiveJob {
         folder_(std::move(folder)),
         random_(std::random_device{}()),
         local_({"/proc/self/exe", "--worker", folder_}),
-        scaling_(static_cast<uint32_t>(world.workers), kMost, true, kBatchRows,
-                 RulesOf(which, world.workers)) {
+        scaling_(1, kMost, true, kBatchRows, RulesOf(which, world.workers)) {
     shared = MapShared(folder_);
     shared->cv = world.cv;
     shared->startup_s = world.startup_s / kSpeed;
@@ -295,6 +294,7 @@ class LiveJob {
   static experiments::ScalingRules RulesOf(int which, int workers) {
     experiments::ScalingRules rules;
     rules.observe_ns = kIntervalNs;
+    rules.at_first = static_cast<uint32_t>(workers);
     if (which > 0)
       rules.policy = [policy = PolicyOf(which, workers)](const FleetObservation& seen) {
         return policy(seen, 0);

@@ -296,15 +296,17 @@ TEST_F(ServiceReaching, FewUnitsAreOnTheWayToARankThatTakesNone) {
       });
       const auto rank = listener.Accept([&] { return MonotonicNs() > deadline_; });
       ASSERT_TRUE(rank);
+      std::atomic<uint64_t> received{0};
       std::thread receiving([&] {  // reads, as the system's buffers do
         try {
-          for (;;) rank->Receive(0);
+          for (;; ++received) rank->Receive(0);
         } catch (const Error&) {
         }
       });
       const auto sent_at_last = [&](uint64_t units) {
         while (lanes.sent() < units && MonotonicNs() < deadline_) usleep(1'000);
         usleep(50'000);  // it would send more
+        while (received < units && MonotonicNs() < deadline_) usleep(1'000);
         return lanes.sent();
       };
       EXPECT_EQ(sent_at_last(one.units), one.units);
