@@ -60,16 +60,19 @@ void AddSecretOptions(CommandLine* command_line, JobPlaceOptions* options) {
                         "Allow tcp: on a network, where others can read and change what is sent");
 }
 
-void AddListenOptions(CommandLine* command_line, JobPlaceOptions* options) {
+void AddListenOptions(CommandLine* command_line, JobPlaceOptions* options,
+                      const std::string& whom) {
   command_line
       ->AddOption("--listen", options->listen,
-                  "Take workers and ranks of other machines: tls:HOST:PORT, or tcp:HOST:PORT on "
-                  "this machine; port 0 is a free one")
+                  "Take " + whom +
+                      " of other machines: tls:HOST:PORT, or tcp:HOST:PORT on "
+                      "this machine; port 0 is a free one")
       ->TypeName("ADDRESS");
   command_line
       ->AddOption("--address-file", options->address_file,
-                  "Write there where it listens, for workers and ranks that are given @FILE; by "
-                  "default 'address' in the job's folder")
+                  "Write there where it listens, for " + whom +
+                      " that are given @FILE; by "
+                      "default 'address' in the folder of the name")
       ->TypeName("FILE");
 }
 

@@ -19,8 +19,9 @@ struct JobPlaceOptions {
 
 // --token-file, --tls-certificate, --tls-key, --tls-ca and --insecure.
 void AddSecretOptions(CommandLine* command_line, JobPlaceOptions* options);
-// --listen and --address-file, of a dispatcher.
-void AddListenOptions(CommandLine* command_line, JobPlaceOptions* options);
+// --listen and --address-file; `whom`: those that are taken there.
+void AddListenOptions(CommandLine* command_line, JobPlaceOptions* options,
+                      const std::string& whom = "workers and ranks");
 
 // Where the job's dispatcher is (job_place.h). Throws Error as JobPlace, and kUsage for secrets
 // that are of no use there.

@@ -68,8 +68,11 @@ class JobWorkers {
       pooled_.reset();
     } else if (pooled_) {
       const DispatcherStatus status = watched->status();
-      if (scaling_) Decide(status);
-      pooled_->Turn(status, scaling_ ? scaling_->wanted() : options_.workers, MonotonicNs());
+      if (scaling_) {
+        if (const auto& grant = pooled_->status().grant) scaling_->SetAvailable(grant->workers);
+        Decide(status);
+      }
+      pooled_->Turn(status, scaling_ ? scaling_->wanted() : MostOfPool(options_), MonotonicNs());
     } else if (scaling_) {
       ScaleLocal(watched, &say);
     }
@@ -242,7 +245,8 @@ void CheckHaveEffect(const ServiceOptions& options) {
                 "does one of up, dispatcher, submit, worker, pool, lend, status, drain and end",
                 "service", "give the others each for itself");
   const uint32_t least = options.pool.empty() ? options.workers : LeastOfPool(options);
-  if (options.up->Parsed() && options.up->Count("--most") > 0 && options.most <= least)
+  if (options.up->Parsed() && options.up->Count("--most") > 0 && options.most <= least &&
+      (options.pool.empty() || options.up->Count("--workers") > 0))
     throw Error(ExitCode::kUsage, "is not more than --workers",
                 fmt::format("--most {}", options.most),
                 fmt::format("give {} or more, or leave it out", least + 1));
@@ -396,7 +400,7 @@ HR_COMMAND(
                        "Lend this many workers of this machine; 0: those of other machines alone")
            ->Check(InRange(0, 65536))
            ->ShowDefault();
-       AddListenOptions(options->run_pool, &options->place);
+       AddListenOptions(options->run_pool, &options->place, "machines and jobs");
        options->lend = subcommand("lend", "lends workers of this machine to a pool");
        options->lend
            ->AddOption("POOL", options->job,

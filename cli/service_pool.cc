@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "experiments/interrupt.h"
+#include "reader/pipeline/delivery/tcp_socket.h"
 #include "reader/service/job_folder.h"
 #include "reader/service/lender.h"
 #include "reader/service/local_workers.h"
@@ -27,13 +29,21 @@ service::Want AboutJob(const ServiceOptions& options, const service::DispatcherP
   service::Want about;
   about.job = options.job;
   about.weight = options.weight;
-  if (const reader::DeliveryAddress* const address = own.address()) {
-    about.place = reader::FormatDeliveryAddress(*address);
-  } else {
-    about.place = service::JobFolder(options.job);
+  const std::string folder = service::JobFolder(options.job);
+  about.origin = service::HostName() + ":" + folder;
+  const reader::DeliveryAddress* const address = own.address();
+  about.place = address == nullptr ? folder : reader::FormatDeliveryAddress(*address);
+  if (address == nullptr || reader::IsLoopback(address->at.host))
     about.machine = service::HostName();
-  }
   return about;
+}
+
+// In a folder a pool asks for no secrets: those that are given are for its jobs.
+std::shared_ptr<service::JobPlace> FindPool(const ServiceOptions& options, const std::string& pool,
+                                            bool makes_folder) {
+  if (pool.starts_with('@') || service::IsAddressOfJob(pool))
+    return FindJobPlace(pool, options.place, makes_folder);
+  return std::make_shared<service::JobPlace>(pool, service::SecretFiles{}, makes_folder);
 }
 
 // The token of a pool is that of its jobs.
@@ -59,10 +69,9 @@ int RunPool(const ServiceOptions& options) {
   };
   const std::string place = given.address_file.empty() ? options.job : "@" + given.address_file;
   std::optional<service::LocalWorkers> lender;  // one process, for this machine
-  given.watch = [&] {
+  given.watch = [&](bool is_parting) {
     if (!lender) return;
-    // It ends by itself when the pool does.
-    if (!experiments::Interrupted()) lender->ScaleTo(1);
+    lender->ScaleTo(is_parting ? 0 : 1);
     for (const std::string& line : lender->Turn(MonotonicNs())) SayService(options, line);
   };
   service::PoolProcess pool(std::move(given));
@@ -75,7 +84,7 @@ int RunPool(const ServiceOptions& options) {
     if (options.quiet) command.emplace_back("--quiet");
     const std::vector<std::string> secrets = SecretWords(options.place);
     command.insert(command.end(), secrets.begin(), secrets.end());
-    lender.emplace(std::move(command));
+    lender.emplace(std::move(command), "process 'service lend'");
     lender->ScaleTo(1);
   }
   SayService(options, fmt::format("pool {} waits for jobs: headrace service up PIPELINE --job JOB "
@@ -89,7 +98,7 @@ int RunPool(const ServiceOptions& options) {
 int RunLend(const ServiceOptions& options) {
   experiments::InstallInterruptHandler();
   service::LenderOptions given;
-  given.pool = FindJobPlace(options.job, options.place, true);
+  given.pool = FindPool(options, options.job, true);
   given.workers = options.lent;
   given.interrupted = [] { return experiments::Interrupted(); };
   given.note = [&](const std::string& text) { SayService(options, text); };
@@ -109,15 +118,15 @@ int RunLend(const ServiceOptions& options) {
 
 PooledJob::PooledJob(const ServiceOptions& options, const service::DispatcherProcess& own)
     : pool_(options.pool),
-      workers_(FindJobPlace(options.pool, options.place, false), AboutJob(options, own),
+      workers_(FindPool(options, options.pool, false), AboutJob(options, own),
                [&options](const std::string& text) { SayService(options, text); }),
       ran_ns_(MonotonicNs()) {}
 
-// A dispatcher that begins says nothing until its ranks are there: what the pool knows of the one
-// before it holds.
 void PooledJob::Turn(const service::DispatcherStatus& status, uint32_t wanted, int64_t now_ns) {
   workers_.Check();
-  if (status.is_running) {
+  const auto& ranks = status.ranks;
+  if (status.is_running &&
+      std::all_of(ranks.begin(), ranks.end(), [](const auto& rank) { return rank.is_connected; })) {
     ran_ns_ = now_ns;
     workers_.ScaleTo(wanted);
   } else if (now_ns - ran_ns_ > kWaitsForRanksNs) {

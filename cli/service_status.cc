@@ -175,13 +175,18 @@ void PrintPool(const ServiceOptions& options, const nlohmann::json& status) {
     fmt::print("  on {}  {} of {} running{}\n",
                Printable(machine["machine"].get<std::string>(), 80),
                machine["running_count"].get<uint64_t>(), machine["workers_count"].get<uint64_t>(),
-               machine["leaving"].get<bool>() ? ", leaving" : "");
+               machine["silent"].get<bool>()    ? ", says nothing"
+               : machine["leaving"].get<bool>() ? ", leaving"
+                                                : "");
   if (machines.empty())
     return fmt::print("next: headrace service lend {}\n", ShellWord(options.job));
   if (jobs.empty())
     return fmt::print("next: headrace service up PIPELINE --pool {}\n", ShellWord(options.job));
-  const auto& first = jobs[0]["place"].get_ref<const std::string&>();
-  fmt::print("next: headrace service status {}\n", ShellWord(Printable(first, 400)));
+  for (const auto& job : jobs) {  // of one that needs a token the job's own terminal says how
+    const auto& place = job["place"].get_ref<const std::string&>();
+    if (!place.starts_with('/')) continue;
+    return fmt::print("next: headrace service status {}\n", ShellWord(Printable(place, 400)));
+  }
 }
 
 }  // namespace
@@ -246,20 +251,23 @@ std::string DescribeStatus(const ServiceOptions& options, const DispatcherStatus
 std::string DescribePool(const std::string& name, const reader::service::PoolStatus& status) {
   nlohmann::json jobs = nlohmann::json::array(), machines = nlohmann::json::array();
   for (const auto& job : status.jobs)
-    jobs.push_back({{"job", job.job.empty() ? nlohmann::json() : nlohmann::json(job.job)},
-                    {"place", job.place},
-                    {"weight", job.weight},
-                    {"wanted_count", job.wanted},
-                    {"granted_count", job.granted},
-                    {"running_count", job.running},
-                    {"share", job.share},
-                    {"connected", job.is_connected}});
+    jobs.push_back(
+        {{"job", job.job.empty() ? nlohmann::json() : nlohmann::json(job.job)},
+         {"place", job.place},
+         {"machine", job.machine.empty() ? nlohmann::json() : nlohmann::json(job.machine)},
+         {"weight", job.weight},
+         {"wanted_count", job.wanted},
+         {"granted_count", job.granted},
+         {"running_count", job.running},
+         {"share", job.share},
+         {"connected", job.is_connected}});
   for (const auto& machine : status.machines)
     machines.push_back({{"machine", machine.machine},
                         {"workers_count", machine.workers},
                         {"granted_count", machine.granted},
                         {"running_count", machine.running},
-                        {"leaving", machine.is_leaving}});
+                        {"leaving", machine.is_leaving},
+                        {"silent", machine.is_silent}});
   const nlohmann::json out = {{"schema", "headrace.pool/1"},
                               {"pool", name},
                               {"workers_count", status.workers},

@@ -28,17 +28,42 @@ ServiceScaling::ServiceScaling(uint32_t least, uint32_t most, bool is_lockstep, 
       autoscaler_(OptionsFor(least, most), static_cast<int>(rules_.at_first.value_or(least))),
       wanted_(rules_.at_first.value_or(least)) {}
 
+// Waste is what workers could have made in their time beyond what ranks took. How long they had no
+// room does not say it: meanwhile the stages before still fill their queues. Nor does it in a
+// moment in which ranks take what had been made before; those that drain make and send as well.
+void ServiceScaling::ObserveWorkers(const service::DispatcherStatus& status,
+                                    std::map<uint64_t, Seen>* now, reader::FleetObservation* seen) {
+  double served_s = 0, busy_s = 0, made = 0;
+  for (const service::WorkerStatus& one : status.workers) {
+    if (one.is_silent) continue;
+    if (!one.is_draining) ++seen->ready;
+    const Seen is{0, 0, 0, one.made_rows, one.busy_ns, one.connected_ns};
+    (*now)[one.instance] = is;
+    const auto before = seen_.find(one.instance);
+    if (before == seen_.end() || is.connected_ns < before->second.connected_ns) continue;
+    served_s += static_cast<double>(is.connected_ns - before->second.connected_ns) / 1e9;
+    busy_s += static_cast<double>(is.busy_ns - before->second.busy_ns) / 1e9;
+    made += static_cast<double>(is.made_rows - before->second.made_rows);
+  }
+  seen->starting = std::max(0, static_cast<int>(std::min(wanted_, available_)) - seen->ready);
+  seen->serving = seen->seconds > 0 ? served_s / seen->seconds : 0;
+  if (made > 0 && busy_s > 0)
+    batches_per_busy_s_ = made / static_cast<double>(batch_rows_) / busy_s;
+  if (!seen->batches || !batches_per_busy_s_ || served_s <= 0) return;
+  seen->waste_ratio = std::clamp(1 - *seen->batches / (*batches_per_busy_s_ * served_s), 0.0, 1.0);
+}
+
 reader::FleetObservation ServiceScaling::Observe(const service::DispatcherStatus& status,
                                                  int64_t now_ns) {
   reader::FleetObservation seen;
   seen.time_s = static_cast<double>(now_ns) / 1e9;
   seen.seconds = static_cast<double>(now_ns - observed_ns_) / 1e9;
   std::map<uint64_t, Seen> now;
-  double rows = 0, worst = 0, sum = 0, wasted = 0, served = 0;
+  double rows = 0, worst = 0, sum = 0;
   int ranks = 0;
   for (const service::RankStatus& one : status.ranks) {
     if (!one.has_reported) continue;
-    const Seen is{one.wait_ns, one.compute_ns, one.delivered_rows, 0, 0};
+    const Seen is{one.wait_ns, one.compute_ns, one.delivered_rows, 0, 0, 0};
     now[one.instance] = is;
     const auto before = seen_.find(one.instance);
     if (before == seen_.end() || is.rows < before->second.rows) continue;
@@ -51,23 +76,11 @@ reader::FleetObservation ServiceScaling::Observe(const service::DispatcherStatus
     sum += starved;
     worst = std::max(worst, starved);
   }
-  for (const service::WorkerStatus& one : status.workers) {
-    if (one.is_silent || one.is_draining) continue;
-    ++seen.ready;
-    const Seen is{0, 0, 0, one.idle_ns + one.no_room_ns, one.connected_ns};
-    now[one.instance] = is;
-    const auto before = seen_.find(one.instance);
-    if (before == seen_.end() || is.wasted_ns < before->second.wasted_ns) continue;
-    wasted += static_cast<double>(is.wasted_ns - before->second.wasted_ns) / 1e9;
-    served += static_cast<double>(is.connected_ns - before->second.connected_ns) / 1e9;
-  }
-  seen.starting = std::max(0, static_cast<int>(wanted_) - seen.ready);
-  seen.serving = seen.seconds > 0 ? served / seen.seconds : 0;
   if (ranks > 0 && status.is_running) {
     seen.batches = rows / static_cast<double>(batch_rows_);
     seen.starved_ratio = is_lockstep_ ? worst : sum / ranks;
   }
-  if (served > 0) seen.waste_ratio = std::min(1.0, wasted / served);
+  ObserveWorkers(status, &now, &seen);
   seen_ = std::move(now);
   return seen;
 }

@@ -42,6 +42,8 @@ class ServiceScaling {
   uint32_t wanted() const { return wanted_; }
   // There is room for no more workers than so many.
   void Bound(uint32_t most);
+  // So many can be there now, however many are wanted: no more are waited for.
+  void SetAvailable(uint32_t workers) { available_ = workers; }
   // The latest, also where it changed nothing.
   const std::optional<ScalingDecision>& latest() const { return latest_; }
 
@@ -49,20 +51,24 @@ class ServiceScaling {
   // Sums of a process so far, by its instance.
   struct Seen {
     uint64_t wait_ns = 0, compute_ns = 0, rows = 0;  // rank
-    uint64_t wasted_ns = 0;                          // worker
+    uint64_t made_rows = 0, busy_ns = 0;             // worker
     int64_t connected_ns = 0;
   };
+  void ObserveWorkers(const reader::service::DispatcherStatus& status,
+                      std::map<uint64_t, Seen>* now, reader::FleetObservation* seen);
   bool BeginObserving(const reader::service::DispatcherStatus& status, int64_t now_ns);
   reader::FleetObservation Observe(const reader::service::DispatcherStatus& status, int64_t now_ns);
 
   const ScalingRules rules_;
   const bool is_lockstep_;
   const uint64_t batch_rows_;
-  uint32_t most_;
+  uint32_t most_, available_ = UINT32_MAX;
   reader::Autoscaler autoscaler_;
   uint32_t wanted_;
   int64_t observed_ns_ = 0;
   std::map<uint64_t, Seen> seen_;
+  // Of a worker that works all the time; nothing until one has made a batch.
+  std::optional<double> batches_per_busy_s_;
   std::optional<ScalingDecision> latest_;
 };
 

@@ -207,6 +207,10 @@ std::vector<std::string> Pipeline::notes() const {
   return NotesOf(state_->spec, *state_->input, state_->progress);
 }
 
+std::vector<StageWaits> Pipeline::stage_waits(int64_t now_ns) const {
+  return state_->engine->waits(now_ns);
+}
+
 PipelineProgress Pipeline::progress() const {
   PipelineProgress progress = state_->progress.Now();
   progress.fraction = state_->source->fraction();

@@ -25,6 +25,7 @@
 #include "reader/pipeline/engine/progress.h"
 #include "reader/pipeline/spec.h"
 #include "reader/pipeline/split.h"
+#include "reader/pipeline/wait_sum.h"
 #include "reader/transforms/plan.h"
 
 namespace headrace::reader {
@@ -68,6 +69,8 @@ class Pipeline {
   uint32_t parallelism(const std::string& stage) const;
 
   PipelineProgress progress() const;  // thread-safe
+  // As Engine::waits. Thread-safe.
+  std::vector<StageWaits> stage_waits(int64_t now_ns) const;
   // What did not work as well as the pipeline file asks for, and why. Thread-safe.
   std::vector<std::string> notes() const;
 

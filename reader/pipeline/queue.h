@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "probes/account/account.h"
 #include "probes/account/scope.h"
+#include "reader/pipeline/wait_sum.h"
 
 namespace headrace::reader {
 
@@ -46,6 +47,7 @@ class Queue {
     };
     if (!admitted()) {
       account::WaitScope wait(waiter, HR_WAIT_OUT);
+      const WaitSum::Scope sum(&waits_out_);
       not_full_.wait(lock, admitted);
     }
     if (stopped_) return false;
@@ -76,6 +78,7 @@ class Queue {
     const auto ready = [&] { return stopped_ || wakes_ != wake_ticket || available() || ended(); };
     if (!ready()) {
       account::WaitScope wait(waiter, HR_WAIT_IN);
+      const WaitSum::Scope sum(&waits_in_);
       not_empty_.wait(lock, ready);
     }
     if (stopped_) return QueueStatus::kStopped;
@@ -135,6 +138,15 @@ class Queue {
     std::lock_guard lock(mutex_);
     return capacity_;
   }
+  // For how long threads have waited, all together: to take, and to put.
+  int64_t waited_in_ns(int64_t now_ns) const {
+    std::lock_guard lock(mutex_);
+    return waits_in_.Until(now_ns);
+  }
+  int64_t waited_out_ns(int64_t now_ns) const {
+    std::lock_guard lock(mutex_);
+    return waits_out_.Until(now_ns);
+  }
   size_t size() const {
     std::lock_guard lock(mutex_);
     return size_;
@@ -165,6 +177,7 @@ class Queue {
   const uint32_t account_;
   uint64_t arrivals_ = 0, next_ = 0, wakes_ = 0;
   bool closed_ = false, stopped_ = false;
+  WaitSum waits_in_, waits_out_;
 };
 
 }  // namespace headrace::reader

@@ -48,81 +48,79 @@ void BorrowedWorkers::Check() const {
                 refused_->fix);
 }
 
-void BorrowedWorkers::Talk() {
-  std::unique_ptr<ControlConnection> connection;
-  std::optional<uint32_t> said;  // on this connection
-  std::string noted;
-  const auto is_ending = [&] {
+bool BorrowedWorkers::IsEnding() const {
+  std::lock_guard lock(mutex_);
+  return is_ending_ || refused_;
+}
+
+// A pool after one that took the job, or whoever has its place by then, is no reason to end it.
+void BorrowedWorkers::TakeRefusal(const Error& error) {
+  {
     std::lock_guard lock(mutex_);
-    return is_ending_ || refused_;
-  };
-  while (!is_ending()) {
-    if (connection) {
-      try {
-        Turn(connection.get(), &said);
-      } catch (const Error& error) {  // bytes that are no messages
-        note_(error.what());
-        connection.reset();
-        continue;
-      }
-      if (!connection->is_closed() && !IsRefusedLater()) continue;
-      connection.reset();
-      std::lock_guard lock(mutex_);
-      grant_.reset();
-    }
-    std::string why;
-    try {
-      connection = pool_->Connect(is_ending, &why).control;
-    } catch (const Error& error) {
-      std::lock_guard lock(mutex_);
+    grant_.reset();
+    if (!was_granted_) {
       refused_ = {static_cast<uint32_t>(error.code()), error.fact(), error.fix()};
       return;
     }
-    said.reset();
-    if (connection) {
-      noted.clear();
-      continue;
+  }
+  Note(fmt::format("the pool {} cannot be used, and is tried again: {}", pool_->text(),
+                   error.what()));
+}
+
+// Says it, unless it was said last.
+void BorrowedWorkers::Note(const std::string& text) {
+  if (text != noted_) note_(text);
+  noted_ = text;
+}
+
+void BorrowedWorkers::Talk() {
+  while (!IsEnding()) {
+    std::string why;
+    try {
+      const auto connection = pool_->Connect([this] { return IsEnding(); }, &why).control;
+      if (connection) {
+        TalkTo(connection.get());
+      } else {
+        Note(fmt::format("waits for the pool {}{}{}", pool_->text(), why.empty() ? "" : ": ", why));
+      }
+    } catch (const Error& error) {
+      TakeRefusal(error);
     }
-    const std::string text =
-        fmt::format("waits for the pool {}{}{}", pool_->text(), why.empty() ? "" : ": ", why);
-    if (text != std::exchange(noted, text)) note_(text);
+    if (IsEnding()) return;
     pollfd woken = {wakeup_.fd(), POLLIN, 0};
     poll(&woken, 1, kAgainMs);
     wakeup_.Clear();
   }
-  if (!connection) return;
-  connection->Send(Bye{});
-  connection->Receive(0);  // sends what there was no room for
 }
 
-// By a pool after one that took the job, which is no reason to end it.
-bool BorrowedWorkers::IsRefusedLater() {
-  std::lock_guard lock(mutex_);
-  if (!refused_ || !was_granted_) return false;
-  note_(pool_->text() + ": " + refused_->reason);
-  refused_.reset();
-  return true;
-}
-
-void BorrowedWorkers::Turn(ControlConnection* connection, std::optional<uint32_t>* said) {
-  std::optional<uint32_t> wanted;
-  {
-    std::lock_guard lock(mutex_);
-    wanted = wanted_;
-  }
-  if (wanted && wanted != *said) {
+// Until the connection ends.
+void BorrowedWorkers::TalkTo(ControlConnection* connection) {
+  std::optional<uint32_t> said;
+  while (!IsEnding()) {
     Want want = about_;
-    want.workers = *wanted;
-    connection->Send(want);
-    *said = wanted;
+    {
+      std::lock_guard lock(mutex_);
+      want.workers = wanted_.value_or(Want::kAsBefore);
+    }
+    if (said != want.workers) connection->Send(want);
+    said = want.workers;
+    for (const Message& message : connection->Receive(kHearMs, wakeup_.fd())) {
+      if (const auto* refused = std::get_if<Refused>(&message))
+        throw Error(static_cast<ExitCode>(refused->code), refused->reason, {}, refused->fix);
+      const auto* grant = std::get_if<Grant>(&message);
+      if (grant == nullptr) continue;
+      std::lock_guard lock(mutex_);
+      grant_ = *grant;
+      was_granted_ = true;
+      noted_.clear();
+    }
+    wakeup_.Clear();
+    if (!connection->is_closed()) continue;
+    std::lock_guard lock(mutex_);
+    grant_.reset();
+    return;
   }
-  const std::vector<Message> messages = connection->Receive(kHearMs, wakeup_.fd());
-  wakeup_.Clear();
-  std::lock_guard lock(mutex_);
-  for (const Message& message : messages) {
-    if (const auto* grant = std::get_if<Grant>(&message)) grant_ = *grant, was_granted_ = true;
-    if (const auto* refused = std::get_if<Refused>(&message)) refused_ = *refused;
-  }
+  connection->Send(Bye{});
 }
 
 }  // namespace headrace::reader::service

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "base/error.h"
 #include "reader/service/job_place.h"
 #include "reader/service/wakeup.h"
 
@@ -24,8 +25,8 @@ class BorrowedWorkers {
   BorrowedWorkers(const BorrowedWorkers&) = delete;
   BorrowedWorkers& operator=(const BorrowedWorkers&) = delete;
 
-  // So many would be of use from now on. Before the first call nothing is said: what the pool knows
-  // of a dispatcher before this one holds.
+  // So many would be of use from now on; before the first call as many as the dispatcher before
+  // this one wanted, if the pool knows of one.
   void ScaleTo(uint32_t workers);
   // What the pool said last; nothing without one.
   std::optional<Grant> grant() const;
@@ -34,13 +35,16 @@ class BorrowedWorkers {
 
  private:
   void Talk();
-  bool IsRefusedLater();
-  void Turn(ControlConnection* connection, std::optional<uint32_t>* said);
+  void TalkTo(ControlConnection* connection);
+  bool IsEnding() const;
+  void TakeRefusal(const Error& error);
+  void Note(const std::string& text);
 
   const std::shared_ptr<JobPlace> pool_;
   const Want about_;
   const std::function<void(const std::string&)> note_;
   Wakeup wakeup_;
+  std::string noted_;         // by the thread
   mutable std::mutex mutex_;  // guards the following
   std::optional<uint32_t> wanted_;
   std::optional<Grant> grant_;

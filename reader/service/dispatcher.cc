@@ -533,6 +533,7 @@ DispatcherStatus Dispatcher::status() const {
   for (const auto& [peer, worker] : workers_)
     status.workers.push_back({peer, worker.who.instance, board_ ? board_->open_leases(peer) : 0,
                               worker.last.sent_units, worker.last.idle_ns, worker.last.no_room_ns,
+                              worker.last.made_rows, worker.last.busy_ns,
                               now_ns_ - worker.connected_ns, worker.who.pid, worker.who.host,
                               worker.is_silent, worker.is_draining});
   return status;

@@ -50,7 +50,7 @@ void CheckStatesFit(const DispatcherOptions& options);
 struct WorkerStatus {
   uint64_t peer = 0, instance = 0, open_leases = 0, sent_units = 0;
   // As it last said, of its whole life (Alive); `alive_ns`: how long it has been connected.
-  uint64_t idle_ns = 0, no_room_ns = 0;
+  uint64_t idle_ns = 0, no_room_ns = 0, made_rows = 0, busy_ns = 0;
   int64_t connected_ns = 0;
   int64_t pid = 0;
   std::string host;

@@ -229,8 +229,15 @@ Answer DispatcherProcess::State::Obey(const Command& command) {
   return {0, ""};
 }
 
+// Throws what ends the job, once ranks and workers know.
 void DispatcherProcess::State::Watch() {
-  if (options.watch) Send(options.watch(&dispatcher));
+  if (!options.watch) return;
+  try {
+    Send(options.watch(&dispatcher));
+  } catch (const Error&) {
+    Part();
+    throw;
+  }
 }
 
 // What happened since it was watched last.

@@ -22,7 +22,8 @@ struct DispatcherProcessOptions : Listening {
   // Interrupted, it leaves the job to another dispatcher: ranks and workers wait for that one.
   bool hands_over = false;
   // Called ten times a second, by Run's thread, and once more when it ends
-  // (Dispatcher::is_ending). Returns what it makes the dispatcher say.
+  // (Dispatcher::is_ending). Returns what it makes the dispatcher say. An Error that it throws ends
+  // the job.
   std::function<std::vector<Addressed>(Dispatcher*)> watch = {};
   // What `status` answers, of a status.
   std::function<std::string(const DispatcherStatus&)> describe = {};

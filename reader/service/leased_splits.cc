@@ -57,10 +57,18 @@ void LeasedSplits::Close() {
   added_.notify_all();
 }
 
+int64_t LeasedSplits::waited_ns(int64_t now_ns) const {
+  std::lock_guard lock(mutex_);
+  return waits_.Until(now_ns);
+}
+
 std::optional<HandedSplit> LeasedSplits::Next(StopSignal* stop) {
   constexpr auto kLook = std::chrono::milliseconds(50);  // between looks at the stop signal
   std::unique_lock lock(mutex_);
-  while (waiting_.empty() && !is_closed_ && !stop->stopped()) added_.wait_for(lock, kLook);
+  if (waiting_.empty()) {
+    const WaitSum::Scope sum(&waits_);
+    while (waiting_.empty() && !is_closed_ && !stop->stopped()) added_.wait_for(lock, kLook);
+  }
   if (waiting_.empty() || stop->stopped()) return std::nullopt;
   HandedSplit handed = std::move(waiting_.front());
   waiting_.pop_front();

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "reader/pipeline/split.h"
+#include "reader/pipeline/wait_sum.h"
 #include "reader/service/worker.h"
 
 namespace headrace::reader::service {
@@ -24,9 +25,10 @@ class LeasedSplits final : public SplitSource {
   void SetTable(std::vector<Split> splits, uint64_t slice_rows);
   // A lease of the dispatcher's. Throws Error kBadData when its rows are not of its split.
   void Add(const Worker::Taken& taken);
-  size_t waiting() const;  // splits that the pipeline has not taken
-  void Clear();            // those
-  void Close();            // no more come
+  size_t waiting() const;                   // splits that the pipeline has not taken
+  void Clear();                             // those
+  void Close();                             // no more come
+  int64_t waited_ns(int64_t now_ns) const;  // that threads of the pipeline waited for one
 
   std::optional<HandedSplit> Next(StopSignal* stop) override;
 
@@ -38,6 +40,7 @@ class LeasedSplits final : public SplitSource {
   uint64_t slice_rows_ = 0, sequence_ = 0, slices_ = 0;
   std::deque<HandedSplit> waiting_;
   bool is_closed_ = false;
+  WaitSum waits_;
 };
 
 }  // namespace headrace::reader::service

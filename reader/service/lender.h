@@ -23,8 +23,8 @@ struct LenderOptions {
 };
 
 // Returns once the pool has ended (true), or it was interrupted (false), and its workers have
-// finished or had the time to. Throws Error kFailure where no pool comes, and as the pool says
-// where it refuses this machine.
+// finished or had the time to. Until a pool has taken this machine, throws Error kFailure where
+// none comes, as JobPlace::Connect, and as the pool says where it refuses it; then it waits.
 bool RunLender(const LenderOptions& options);
 
 }  // namespace headrace::reader::service

@@ -67,7 +67,7 @@ void LocalWorkers::Start(int64_t now_ns) {
   const pid_t pid = fork();
   const int error = errno;
   if (pid != 0) pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (pid < 0) throw ErrnoError(error, "start a worker:", command_[0]);
+  if (pid < 0) throw ErrnoError(error, "start", "a " + name_);
   if (pid == 0) {
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
@@ -96,21 +96,21 @@ void LocalWorkers::Ended(pid_t pid, int status, int64_t now_ns,
   pause_ns_ =
       ran_ns > kLongRunNs ? kFirstPauseNs : std::clamp(2 * pause_ns_, kFirstPauseNs, kMostPauseNs);
   next_start_ns_ = now_ns + pause_ns_;
-  failures->push_back(fmt::format("worker process {} {}{}", pid,
+  failures->push_back(fmt::format("{} {} {}{}", name_, pid,
                                   WIFEXITED(status)
                                       ? fmt::format("ended with exit code {}", WEXITSTATUS(status))
                                       : fmt::format("was killed by signal {}", WTERMSIG(status)),
                                   WhatFollowsEnding(status)));
 }
 
-void LocalWorkers::DrainTo(uint32_t workers) {
+void LocalWorkers::DrainTo(uint32_t workers, int64_t until_ns) {
   std::vector<std::pair<int64_t, pid_t>> latest;
   for (const auto& [pid, start] : children_)
     if (!draining_.contains(pid)) latest.emplace_back(start, pid);
   std::sort(latest.rbegin(), latest.rend());
   for (const auto& [start, pid] : latest) {
     if (working() <= workers) return;
-    draining_.insert(pid);
+    draining_[pid] = until_ns;
     kill(pid, SIGTERM);
   }
 }
@@ -143,6 +143,8 @@ std::vector<std::string> LocalWorkers::Turn(int64_t now_ns) {
     }
   }
   Bound(refused, &failures);
+  for (const auto& [pid, until_ns] : draining_)
+    if (now_ns > until_ns) kill(pid, SIGKILL);
   while (working() < wanted_ && now_ns >= next_start_ns_) Start(now_ns);
   return failures;
 }

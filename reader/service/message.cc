@@ -54,7 +54,7 @@ void FieldsOf(M& m, V& v) {
   } else if constexpr (std::is_same_v<T, Failed>) {
     v(m.code, m.reason);
   } else if constexpr (std::is_same_v<T, Alive>) {
-    v(m.sent_units, m.idle_ns, m.no_room_ns);
+    v(m.sent_units, m.idle_ns, m.no_room_ns, m.made_rows, m.busy_ns);
   } else if constexpr (std::is_same_v<T, Command>) {
     v(m.verb, m.argument);
   } else if constexpr (std::is_same_v<T, Answer>) {
@@ -76,7 +76,7 @@ void FieldsOf(M& m, V& v) {
   } else if constexpr (std::is_same_v<T, Assign>) {
     v(m.workers);
   } else if constexpr (std::is_same_v<T, Want>) {
-    v(m.job, m.place, m.machine, m.weight, m.workers);
+    v(m.job, m.place, m.machine, m.origin, m.weight, m.workers);
   } else if constexpr (std::is_same_v<T, Grant>) {
     v(m.workers, m.of);
   }

@@ -182,6 +182,9 @@ struct Alive {
   uint64_t sent_units = 0;
   // Of the process so far: it had no lease; a unit waited for room in the lane to its rank.
   uint64_t idle_ns = 0, no_room_ns = 0;
+  // Rows in the units that it has made, and for how long the busiest of its pipeline's stages
+  // worked: while a unit waits for room, stages before it still fill their queues.
+  uint64_t made_rows = 0, busy_ns = 0;
 };
 
 // Dispatcher -> worker: asks for no more; Bye once its leases are done. Worker -> dispatcher: wants
@@ -229,7 +232,7 @@ struct WorkersAt {
   bool operator==(const WorkersAt&) const = default;
 };
 // Machine -> pool, at first and whenever it changes: it lends so many workers, and runs these.
-// Drain follows where it wants to leave.
+// Alive follows once a second, and Drain where it wants to leave.
 struct Offer {
   uint64_t instance = 0;  // of the process, random
   std::string machine;
@@ -245,11 +248,16 @@ struct Assign {
 struct Want {
   std::string job, place;
   std::string machine;  // where alone the place can be reached; "": from everywhere
+  // The same for every dispatcher of the job, whatever its place.
+  std::string origin;
   uint32_t weight = 1, workers = 0;
+  // Instead of a number: as many as the dispatcher before this one wanted.
+  static constexpr uint32_t kAsBefore = UINT32_MAX;
 };
 // Pool -> dispatcher of a job: has so many workers now, of all that there are.
 struct Grant {
   uint32_t workers = 0, of = 0;
+  bool operator==(const Grant&) const = default;
 };
 
 // The kind on the wire is the place here, from 1.

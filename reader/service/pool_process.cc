@@ -35,7 +35,7 @@ struct PoolProcess::State {
   PoolProcessOptions options;
   Pool pool;
   ControlServer server;
-  bool was_told_to_end = false;
+  bool was_told_to_end = false, is_parting = false;
   int64_t ticked_ns = 0;
 };
 
@@ -72,7 +72,7 @@ void PoolProcess::State::Turn() {
   if (now - ticked_ns < kPoolTickNs) return;
   ticked_ns = now;
   Send(pool.Tick(now));
-  if (options.watch) options.watch();
+  if (options.watch) options.watch(is_parting);
 }
 
 PoolProcess::PoolProcess(PoolProcessOptions options)
@@ -84,7 +84,8 @@ bool PoolProcess::Run() {
   State& state = *state_;
   const auto interrupted = [&] { return state.options.interrupted && state.options.interrupted(); };
   while (!interrupted() && !state.was_told_to_end) state.Turn();
-  state.Send(state.pool.Part());
+  state.is_parting = true;
+  state.Send(state.pool.BeginParting());
   const int64_t until = MonotonicNs() + state.options.parting_ns;
   while (state.pool.has_machines() && MonotonicNs() < until) state.Turn();
   return state.was_told_to_end;

@@ -12,8 +12,8 @@ namespace headrace::reader::service {
 
 struct PoolProcessOptions : Listening {
   std::function<bool()> interrupted = {};
-  // Called ten times a second, by Run's thread, also while machines finish what they have.
-  std::function<void()> watch = {};
+  // Called ten times a second, by Run's thread. `is_parting`: machines finish what they have.
+  std::function<void(bool is_parting)> watch = {};
   std::function<std::string(const PoolStatus&)> describe = {};  // what `status` answers
   int64_t parting_ns = 30'000'000'000;  // the longest that machines may take to finish
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
@@ -49,6 +50,7 @@ class DealUnits final : public Consumer {
       : shared_(shared), lanes_(lanes), unit_rows_(unit_rows) {}
 
   void SetSplits(std::vector<RowRange> splits) { splits_ = std::move(splits); }
+  uint64_t made_rows() const { return made_rows_; }  // any thread
   void RegisterAccounts(uint32_t stage) override { lanes_->RegisterAccounts(stage); }
 
   void Step(Element&& element, StopSignal* stop) override {
@@ -89,7 +91,8 @@ class DealUnits final : public Consumer {
     auto& batch = whole->payload.As<TensorBatch>();
     for (RowSpan& part : batch.spans) part.epoch = route->epoch;
     batch.term = route->term;
-    lanes_->Put(route->rank, std::move(*whole), stop);
+    const uint64_t rows = batch.rows;
+    if (lanes_->Put(route->rank, std::move(*whole), stop)) made_rows_ += rows;
   }
 
   Shared* const shared_;
@@ -97,6 +100,7 @@ class DealUnits final : public Consumer {
   const uint64_t unit_rows_;
   std::vector<RowRange> splits_;
   UnitJoiner joiner_;
+  std::atomic<uint64_t> made_rows_{0};
 };
 
 class WorkerLoop {
@@ -278,7 +282,7 @@ class WorkerLoop {
                   "use the same headrace for all processes of a job");
     const uint64_t slice_rows = SliceRows(spec);
     auto consumer = std::make_unique<DealUnits>(&shared_, &lanes_, spec.unit_rows);
-    DealUnits* const deal = consumer.get();
+    deal_ = consumer.get();
     splits_ = std::make_shared<LeasedSplits>([this] { shared_.wakeup.Wake(); });
     pipeline_ = std::make_unique<Pipeline>(
         std::move(spec), std::move(consumer), [this] { return gives_up_.load(); },
@@ -290,7 +294,7 @@ class WorkerLoop {
       throw Error(ExitCode::kFailure, "the dispatcher has other features for this pipeline",
                   session.path, "use the same headrace for all processes of a job");
     splits_->SetTable(pipeline_->splits(), slice_rows);
-    deal->SetSplits(RangesOf(pipeline_->splits()));
+    deal_->SetSplits(RangesOf(pipeline_->splits()));
     session_ = session;
     session_.term = 0;  // its clients are not known to the lanes yet
     runner_ = std::thread([this] {
@@ -331,7 +335,29 @@ class WorkerLoop {
     CountIdle(now);
     if (now - alive_ns_ < kAliveNs) return;
     alive_ns_ = now;
-    connection_->Send(Alive{lanes_.sent(), idle_ns_, lanes_.no_room_ns()});
+    CountBusy(now);
+    connection_->Send(Alive{lanes_.sent(), idle_ns_, lanes_.no_room_ns(),
+                            deal_ == nullptr ? 0 : deal_->made_rows(), busy_ns_});
+  }
+
+  // Since it was last counted, by the stage that waited least: for work, and for room.
+  void CountBusy(int64_t now) {
+    if (!pipeline_) return;
+    std::vector<StageWaits> waits = pipeline_->stage_waits(now);
+    waits.front().in_ns += splits_->waited_ns(now);
+    waits.back().out_ns += static_cast<int64_t>(lanes_.no_room_ns());
+    double busiest = 0;
+    for (size_t i = 0; i < waits.size() && i < waits_.size(); ++i) {
+      const auto waited = static_cast<double>(waits[i].in_ns - waits_[i].in_ns + waits[i].out_ns -
+                                              waits_[i].out_ns);
+      const auto lived =
+          static_cast<double>(waits[i].threads) * static_cast<double>(now - busy_at_ns_);
+      if (lived > 0) busiest = std::max(busiest, 1 - waited / lived);
+    }
+    busy_ns_ +=
+        static_cast<uint64_t>(std::min(busiest, 1.0) * static_cast<double>(now - busy_at_ns_));
+    waits_ = std::move(waits);
+    busy_at_ns_ = now;
   }
 
   // Between two turns: it could work, and had nothing to work on at both ends.
@@ -358,7 +384,8 @@ class WorkerLoop {
   std::unique_ptr<ControlConnection> connection_;
   std::shared_ptr<LeasedSplits> splits_;
   std::unique_ptr<Pipeline> pipeline_;
-  Session session_;  // as far as it is followed
+  DealUnits* deal_ = nullptr;  // its consumer
+  Session session_;            // as far as it is followed
   std::thread runner_;
   std::exception_ptr pipeline_error_;  // once ended
   std::atomic<bool> pipeline_ended_{false};
@@ -367,7 +394,9 @@ class WorkerLoop {
   int64_t met_ns_ = 0;                    // the dispatcher that it has, or had
   int64_t connected_ns_ = MonotonicNs();  // when it last had a dispatcher, or began
   std::atomic<bool> gives_up_{false};
-  uint64_t idle_ns_ = 0;
+  uint64_t idle_ns_ = 0, busy_ns_ = 0;
+  int64_t busy_at_ns_ = 0;         // up to when busy_ns_ is counted
+  std::vector<StageWaits> waits_;  // up to then
   bool was_idle_ = false;
   std::string lost_;  // what was last said of a dispatcher that is gone
   bool has_noted_ = false, is_of_another_job_ = false;

@@ -3,6 +3,8 @@
 //
 //   autoscale_live [--intervals N] [--beside N] [--shape TEXT]     default 120, 3 shapes at a time
 //
+// With AUTOSCALE_DECISIONS=1 each decision and its reason is printed.
+//
 // A job is a dispatcher, its workers as processes, and a rank; what decides is told what
 // `headrace service up` tells its autoscaler. A worker makes 10 batches a second: it sleeps, so
 // that cores do not matter. Its rate varies from interval to interval, and it starts as late, as
@@ -269,6 +271,7 @@ class LiveJob {
 
   Result Run() {
     std::thread handing([this] { Hand(); });
+    while (!are_there_) usleep(10'000);  // as in the simulation; they start beside each other
     ReceiveJobOptions options;
     options.place = std::make_shared<JobPlace>(folder_, SecretFiles{}, false);
     options.interrupted = [this] {
@@ -326,6 +329,7 @@ class LiveJob {
     DispatcherStatus status = dispatcher->status();
     if (!has_begun_) {
       local_.ScaleTo(scaling_.wanted());
+      are_there_ = are_there_ || status.workers.size() >= scaling_.wanted();
       has_begun_ = begin_ns_ > 0;
       local_.Turn(now);
       last_ns_ = now;
@@ -343,6 +347,10 @@ class LiveJob {
         passed > static_cast<int64_t>(wanted_.size()))
       wanted_.push_back(static_cast<int>(scaling_.wanted()));
     if (!decision) return say;
+    if (std::getenv("AUTOSCALE_DECISIONS") != nullptr)
+      fmt::print(stderr, "{} {:.0f} s: {} -> {} ({}): {}\n", folder_,
+                 static_cast<double>(now - begin_ns_) / 1e9, decision->from, decision->to,
+                 decision->limit, decision->reason);
     for (const uint64_t peer : experiments::WorkersToDrain(status, *decision))
       dispatcher->Drain(peer, &say);
     return say;
@@ -374,7 +382,7 @@ class LiveJob {
   LocalWorkers local_;
   experiments::ServiceScaling scaling_;
   std::atomic<int64_t> begin_ns_{0};
-  std::atomic<bool> is_over_{false};
+  std::atomic<bool> is_over_{false}, are_there_{false};
   // The dispatcher's thread alone.
   bool has_begun_ = false, is_hidden_ = false;
   int64_t last_ns_ = 0, hidden_at_ = 0;

@@ -18,6 +18,9 @@ class MadeService {
  public:
   MadeService(double demand, double each) : demand_(demand), each_(each) {}
 
+  // A unit always waits for room, however much its worker still has to do.
+  bool is_always_full = false;
+
   // A second later, with so many workers.
   service::DispatcherStatus Pass(uint32_t workers) {
     const double taken = std::min(demand_, each_ * workers);
@@ -38,11 +41,14 @@ class MadeService {
     for (uint32_t i = 0; i < workers; ++i) {
       if (i == lives_.size()) lives_.push_back({});
       lives_[i].connected_ns += kTickNs;
-      lives_[i].no_room_ns += wasted * 1e9;
+      lives_[i].busy_ns += (1 - wasted) * 1e9;
+      lives_[i].made_rows += taken * kBatchRows / workers;
       service::WorkerStatus worker;
       worker.peer = worker.instance = 100 + i;
       worker.connected_ns = lives_[i].connected_ns;
-      worker.no_room_ns = static_cast<uint64_t>(lives_[i].no_room_ns);
+      worker.busy_ns = static_cast<uint64_t>(lives_[i].busy_ns);
+      worker.made_rows = static_cast<uint64_t>(lives_[i].made_rows);
+      worker.no_room_ns = is_always_full ? static_cast<uint64_t>(worker.connected_ns) : 0;
       status.workers.push_back(worker);
     }
     return status;
@@ -51,7 +57,7 @@ class MadeService {
  private:
   struct Life {
     int64_t connected_ns = 0;
-    double no_room_ns = 0;
+    double busy_ns = 0, made_rows = 0;
   };
   const double demand_, each_;
   double rows_ = 0, wait_ns_ = 0, compute_ns_ = 0;
@@ -135,6 +141,48 @@ TEST(ServiceScaling, EnoughWorkersStay) {
   int changes = 0;
   EXPECT_EQ(WantedAfter(120, MadeService(19, 10), &scaling, &changes), 2u);
   EXPECT_EQ(changes, 0);
+}
+
+// Of a pool that lends fewer: they are not waited for for ever, and given up once they are too
+// many.
+TEST(ServiceScaling, WhatIsNotToBeHadIsNotWaitedFor) {
+  ServiceScaling scaling(1, 20, true, kBatchRows);
+  scaling.SetAvailable(3);
+  MadeService busy(70, 10);
+  int second = 1;
+  for (; second <= 120; ++second)
+    scaling.Watch(busy.Pass(std::min(3u, scaling.wanted())), second * kTickNs);
+  EXPECT_GE(scaling.wanted(), 7u);
+  MadeService slow(15, 10);
+  for (int end = second + 1500; second <= end; ++second)
+    scaling.Watch(slow.Pass(std::min(3u, scaling.wanted())), second * kTickNs);
+  EXPECT_LE(scaling.wanted(), 3u) << scaling.latest()->reason;
+  EXPECT_GE(scaling.wanted(), 2u);
+}
+
+// A worker whose units wait for room, as those of all do whose ranks are slower, works meanwhile.
+TEST(ServiceScaling, WorkersAreNotIdleForUnitsThatWaitForRoom) {
+  ServiceScaling scaling(1, 20, true, kBatchRows, {.at_first = 12});
+  MadeService made(70, 10);
+  made.is_always_full = true;
+  int changes = 0;
+  const uint32_t wanted = WantedAfter(300, made, &scaling, &changes);
+  EXPECT_GE(wanted, 7u);
+  EXPECT_LE(wanted, 9u);
+  EXPECT_GE(changes, 1);
+}
+
+// What ranks take of workers that drain is no work of those that stay.
+TEST(ServiceScaling, ThoseThatDrainSendWhatTheyHaveMade) {
+  ServiceScaling scaling(1, 40, true, kBatchRows, {.at_first = 12});
+  MadeService made(70, 10);
+  for (int second = 1; second <= 300; ++second) {
+    service::DispatcherStatus status = made.Pass(12);
+    for (size_t i = scaling.wanted(); i < status.workers.size(); ++i)
+      status.workers[i].is_draining = true;
+    scaling.Watch(status, second * kTickNs);
+    EXPECT_GE(scaling.wanted(), 7u);
+  }
 }
 
 TEST(ServiceScaling, WithoutReportsNothingIsDecided) {

@@ -73,10 +73,10 @@ void Take(const Message& message) {
 void Share(const Message& message) {
   Pool pool;
   pool.Handle(1, Offer{1, "a", 3, {{"/x", 1}}}, 1);
-  pool.Handle(2, Want{"x", "/x", "a", 2, 2}, 1);
+  pool.Handle(2, Want{"x", "/x", "a", "o", 2, 2}, 1);
   for (const uint64_t peer : {1, 2, 3}) pool.Handle(peer, message, 2);
   uint64_t lent = 0;
-  for (const Addressed& one : pool.Tick(60'000'000'000))
+  for (const Addressed& one : pool.Tick(1'000'000'000))
     if (const auto* assign = std::get_if<Assign>(&one.message))
       for (const WorkersAt& some : assign->workers) lent += some.workers;
   HR_CHECK(lent <= pool.status().workers, "no more than there are");

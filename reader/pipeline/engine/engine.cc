@@ -167,6 +167,19 @@ uint32_t Engine::parallelism(const std::string& name) const {
   return stage.target != 0 ? stage.target : stage.spec.parallelism;
 }
 
+std::vector<StageWaits> Engine::waits(int64_t now_ns) const {
+  std::vector<StageWaits> waits(stages_.size() + 1);
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    {
+      std::lock_guard lock(stages_[i]->mutex);
+      waits[i].threads = stages_[i]->running;
+    }
+    waits[i].out_ns = stages_[i]->queue->waited_out_ns(now_ns);
+    waits[i + 1].in_ns = stages_[i]->queue->waited_in_ns(now_ns);
+  }
+  return waits;
+}
+
 size_t Engine::FindStage(const std::string& name) const {
   std::vector<std::string> names;
   for (size_t index = 0; index < stages_.size(); ++index) {

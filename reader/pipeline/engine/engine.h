@@ -51,6 +51,9 @@ class Engine {
   void SetParallelism(const std::string& stage, uint32_t parallelism);
   void SetQueueCapacity(const std::string& stage, uint32_t capacity);
   uint32_t parallelism(const std::string& stage) const;
+  // Up to now, of each stage and, last, of the consumer: of the first without the waits for input,
+  // of the last without those for room, which are their own.
+  std::vector<StageWaits> waits(int64_t now_ns) const;
 
  private:
   // A stage: its operators, the queue behind it, and its threads.

@@ -91,12 +91,27 @@ TEST(LocalWorkers, ThoseThatWereStartedLastAreAskedToEnd) {
   };
   turn_until([&] { return workers.running() == 3; });
   usleep(200'000);  // their traps
-  workers.DrainTo(1);
+  workers.DrainTo(1, INT64_MAX);
   EXPECT_EQ(workers.working(), 1u);
   workers.ScaleTo(2);
   EXPECT_TRUE(turn_until([&] { return workers.running() == 2 && workers.working() == 2; }).empty());
-  workers.DrainTo(5);
+  workers.DrainTo(5, INT64_MAX);
   EXPECT_EQ(workers.working(), 2u);
+}
+
+TEST(LocalWorkers, OneThatDoesNotEndInItsTimeIsKilled) {
+  LocalWorkers workers({"/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.01; done"});
+  workers.ScaleTo(1);
+  workers.Turn(MonotonicNs());
+  usleep(200'000);  // its trap
+  workers.DrainTo(0, MonotonicNs() + 200'000'000);
+  workers.ScaleTo(0);
+  workers.Turn(MonotonicNs());
+  EXPECT_EQ(workers.running(), 1u);
+  for (const int64_t deadline = MonotonicNs() + 60'000'000'000;
+       workers.running() > 0 && MonotonicNs() < deadline; usleep(5'000))
+    EXPECT_TRUE(workers.Turn(MonotonicNs()).empty());
+  EXPECT_EQ(workers.running(), 0u);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ std::vector<Message> OneOfEach() {
           Lease{1, 2, 3, {5, 6, 7}, {{8, 9}}},
           Cut{1, 2},
           Failed{5, "why"},
-          Alive{1, 2, 3},
+          Alive{1, 2, 3, 4, 5},
           Drain{},
           Bye{},
           Command{"drain", "7"},
@@ -42,7 +42,7 @@ std::vector<Message> OneOfEach() {
           Splits{1, 2, {{3, 4}}},
           Offer{1, "node7", 8, {{"/job", 3}}},
           Assign{{{"/job", 4}, {"tls:a:1", 2}}},
-          Want{"job", "/job", "node7", 3, 4},
+          Want{"job", "/job", "node7", "node7:/job", 3, 4},
           Grant{1, 2}};
 }
 

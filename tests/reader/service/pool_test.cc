@@ -6,6 +6,7 @@
 
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,11 +43,16 @@ class PoolWorld {
 
   void Wants(const std::string& job, uint32_t workers, uint32_t weight = 1,
              const std::string& machine = "") {
-    Send(PeerOf("job " + job), Want{job, "/" + job, machine, weight, workers});
+    Send(PeerOf("job " + job), Want{job, PlaceOf(job, machine), machine, job, weight, workers});
+  }
+  // A folder can be reached on its machine alone.
+  static std::string PlaceOf(const std::string& job, const std::string& machine = "") {
+    return machine.empty() ? "tls:" + job + ":1" : "/" + job;
   }
   void Lends(const std::string& machine, uint32_t workers, std::vector<WorkersAt> running = {}) {
     const uint64_t peer = PeerOf("machine " + machine);
-    Send(peer, Offer{peer, machine, workers, std::move(running)});
+    offers[peer] = Offer{peer, machine, workers, std::move(running)};
+    Send(peer, offers[peer]);
   }
   void Send(uint64_t peer, const Message& message) {
     for (const Addressed& one : pool.Handle(peer, message, now))
@@ -55,15 +61,21 @@ class PoolWorld {
   uint64_t PeerOf(const std::string& name) { return peers.try_emplace(name, ++last).first->second; }
   void Loses(const std::string& name) {
     pool.Gone(peers.at(name), now);
+    offers.erase(peers.at(name));
     peers.erase(name);
   }
   void After(double seconds) {
     for (const int64_t until = now + static_cast<int64_t>(seconds * kSecond); now < until;) {
       now += kSecond / 10;
+      for (const auto& [peer, offer] : offers)
+        if (!silent.contains(peer)) Send(peer, Alive{});
       for (const Addressed& one : pool.Tick(now)) {
         if (const auto* assign = std::get_if<Assign>(&one.message)) {
           assigned[one.peer] = assign->workers;
           ++assignments;
+          if (!offers.contains(one.peer) || is_slow || silent.contains(one.peer)) continue;
+          offers[one.peer].running = assign->workers;  // at once
+          Send(one.peer, offers[one.peer]);
         } else if (const auto* grant = std::get_if<Grant>(&one.message)) {
           granted[one.peer] = *grant;
         }
@@ -74,7 +86,7 @@ class PoolWorld {
   // What the machine was told to run for the job.
   uint32_t Runs(const std::string& machine, const std::string& job) {
     for (const WorkersAt& some : assigned[peers.at("machine " + machine)])
-      if (some.place == "/" + job) return some.workers;
+      if (some.place == "/" + job || some.place == PlaceOf(job)) return some.workers;
     return 0;
   }
 
@@ -82,6 +94,9 @@ class PoolWorld {
   int64_t now = kSecond;
   std::map<std::string, uint64_t> peers;
   uint64_t last = 0;
+  std::map<uint64_t, Offer> offers;
+  std::set<uint64_t> silent;  // machines that say nothing
+  bool is_slow = false;       // machines do not what they are told
   std::map<uint64_t, std::vector<WorkersAt>> assigned;
   std::map<uint64_t, Grant> granted;
   std::vector<Refused> refusals;
@@ -212,7 +227,7 @@ TEST(Pool, AJobWhoseDispatcherIsGoneKeepsItsWorkersForAWhile) {
 
 TEST(Pool, ANewPoolLeavesWhatRunsUntilTheJobsHadTimeToCome) {
   PoolWorld world;
-  world.Lends("a", 4, {{"/x", 2}, {"/y", 2}});
+  world.Lends("a", 4, {{PoolWorld::PlaceOf("x"), 2}, {PoolWorld::PlaceOf("y"), 2}});
   world.Wants("x", 4);
   world.After(5);
   EXPECT_EQ(world.Has("x"), 2u);
@@ -228,25 +243,120 @@ TEST(Pool, ANewPoolLeavesWhatRunsUntilTheJobsHadTimeToCome) {
 TEST(Pool, AMachineThatComesAgainBeforeItsConnectionIsKnownToBeDeadCountsOnce) {
   PoolWorld world;
   world.Lends("a", 4);
-  world.Send(99, Offer{world.peers.at("machine a"), "a", 4, {}});
+  world.offers[99] = Offer{world.peers.at("machine a"), "a", 4, {}};
+  world.Send(99, world.offers[99]);
+  world.offers.erase(world.peers.at("machine a"));
   world.After(1);
   EXPECT_EQ(world.pool.status().workers, 4u);
 }
 
 TEST(Pool, RefusesWhatCannotBeTrueAndSaysWhatItIs) {
   PoolWorld world;
-  world.Send(1, Want{"x", "/x", "", 0, 1});
-  world.Send(1, Want{"", "/x", "", 1, 1});
-  world.Send(1, Want{std::string(400, 'x'), "/x", "", 1, 1});
+  world.Send(1, Want{"x", "/x", "a", "x", 0, 1});
+  world.Send(1, Want{"", "/x", "a", "x", 1, 1});
+  world.Send(1, Want{std::string(400, 'x'), "/x", "a", "x", 1, 1});
   world.Send(1, Offer{1, "a", 1'000'000, {}});
   world.Send(1, Offer{1, "a", 1, {{std::string(400, 'x'), 1}}});
-  world.Send(1, Want{"x", "--insecure", "", 1, 1});
+  world.Send(1, Want{"x", "--insecure", "a", "x", 1, 1});
   world.Send(1, Alive{});
   world.Send(1, Register{});
   ASSERT_EQ(world.refusals.size(), 8u);
   EXPECT_NE(world.refusals.back().fix.find("service lend"), std::string::npos);
   EXPECT_TRUE(world.pool.status().jobs.empty());
   EXPECT_TRUE(world.pool.status().machines.empty());
+}
+
+// Of one name on two machines: their folders are two.
+TEST(Pool, JobsOfTheSameFolderOnTwoMachinesAreTwo) {
+  PoolWorld world;
+  world.Lends("a", 2);
+  world.Lends("b", 2);
+  for (const char* machine : {"a", "b"})
+    world.Send(world.PeerOf(std::string("job of ") + machine),
+               Want{"train", "/train", machine, machine, 1, 4});
+  world.After(1);
+  EXPECT_EQ(world.Runs("a", "train"), 2u);
+  EXPECT_EQ(world.Runs("b", "train"), 2u);
+  EXPECT_EQ(world.pool.status().jobs.size(), 2u);
+}
+
+TEST(Pool, ADispatcherThatComesBackElsewhereTakesOverWhatItHad) {
+  PoolWorld world;
+  world.Lends("a", 4);
+  world.Wants("x", 4);
+  world.Wants("y", 4);
+  world.After(1);
+  world.Loses("job x");
+  world.Send(world.PeerOf("job x again"), Want{"x", "tls:x:2", "", "x", 1, Want::kAsBefore});
+  world.After(1);
+  EXPECT_EQ(world.pool.status().jobs.size(), 2u);
+  EXPECT_EQ(world.granted[world.peers.at("job x again")].workers, 2u);
+  // One that nobody has heard of before wants none yet, and is told so.
+  world.Send(world.PeerOf("job z"), Want{"z", "tls:z:1", "", "z", 1, Want::kAsBefore});
+  world.After(1);
+  EXPECT_EQ(world.granted[world.peers.at("job z")].workers, 0u);
+  EXPECT_EQ(world.granted[world.peers.at("job z")].of, 4u);
+}
+
+TEST(Pool, WhoComesAndGoesWithoutAShareMovesNothing) {
+  PoolWorld world;
+  world.Lends("a", 3);
+  world.Wants("x", 3);
+  world.Wants("y", 3);
+  world.After(31);
+  const int before = world.assignments;
+  for (int again = 0; again < 10; ++again) {
+    world.Wants("bound", 3, 1, "nowhere");
+    world.After(1.3);
+    world.Send(world.PeerOf("job bound"), Bye{});
+    world.After(1.2);
+  }
+  EXPECT_LE(world.assignments, before + 1);  // of the turn that ends meanwhile
+}
+
+// What runs is what counts: a worker that drains for long is still its job's.
+TEST(Pool, AJobWhoseWorkersDoNotComeIsOwedThem) {
+  PoolWorld world;
+  world.Lends("a", 3);
+  world.Wants("x", 3);
+  world.After(1);
+  world.is_slow = true;
+  world.Wants("y", 3);
+  world.After(25);
+  EXPECT_EQ(world.pool.status().jobs[0].running, 3u);
+  world.is_slow = false;
+  world.After(31);
+  EXPECT_EQ(world.Has("y"), 2u);
+}
+
+TEST(Pool, AMachineThatSaysNothingLendsNothing) {
+  PoolWorld world;
+  world.Lends("a", 2);
+  world.Lends("b", 2);
+  world.Wants("x", 4);
+  world.After(1);
+  world.silent.insert(world.peers.at("machine a"));
+  world.After(6);
+  EXPECT_EQ(world.Has("x"), 2u);
+  EXPECT_EQ(world.pool.status().workers, 2u);
+  world.silent.clear();
+  world.After(1);
+  EXPECT_EQ(world.Has("x"), 4u);
+}
+
+TEST(Pool, WhoComesWhileItPartsIsSentAway) {
+  PoolWorld world;
+  world.Lends("a", 2);
+  world.Wants("x", 4);
+  world.After(1);
+  EXPECT_EQ(world.pool.BeginParting().size(), 1u);
+  const auto said = world.pool.Handle(98, Offer{98, "b", 2, {}}, world.now);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<Bye>(said[0].message));
+  world.Wants("y", 4);
+  world.After(1);
+  EXPECT_EQ(world.Has("y"), 0u);
+  EXPECT_EQ(world.Runs("a", "y"), 0u);
 }
 
 // Whatever comes and goes: no machine runs more than it lends, or anything for a job that it cannot
@@ -277,9 +387,11 @@ TEST(Pool, HoldsItsRulesWhateverComesAndGoes) {
           }
           break;
         default:
-          jobs[name] = {name, "/" + name,
-                        below(3) == 0 ? std::string(1, static_cast<char>('a' + below(4))) : "",
-                        static_cast<uint32_t>(1 + below(4)), static_cast<uint32_t>(below(9))};
+          jobs[name].job = name;
+          jobs[name].machine =
+              below(3) == 0 ? std::string(1, static_cast<char>('a' + below(4))) : "";
+          jobs[name].weight = static_cast<uint32_t>(1 + below(4));
+          jobs[name].workers = static_cast<uint32_t>(below(9));
           world.Wants(name, jobs[name].workers, jobs[name].weight, jobs[name].machine);
       }
       world.After(below(3) == 0 ? 40 : 0.2);
@@ -288,7 +400,8 @@ TEST(Pool, HoldsItsRulesWhateverComesAndGoes) {
       for (const auto& [machine, lent] : machines) {
         uint32_t all = 0;
         for (const WorkersAt& some : world.assigned[world.peers.at("machine " + machine)]) {
-          const Want& job = jobs.at(some.place.substr(1));
+          const Want& job =
+              jobs.at(some.place.starts_with('/') ? some.place.substr(1) : some.place.substr(4, 1));
           EXPECT_TRUE(job.machine.empty() || job.machine == machine);
           all += some.workers;
           got[job.job] += some.workers;
