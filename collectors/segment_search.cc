@@ -18,7 +18,7 @@
 namespace headrace::collectors {
 namespace {
 
-constexpr int64_t kLookNs = 5'000'000'000;  // a process may enter other namespaces as it runs
+constexpr int64_t kNamespacesNs = 5'000'000'000;  // a process may enter other namespaces as it runs
 // What a program needs of the folder to open its accounts and to give one thread its place.
 constexpr uint64_t kLeastBytes = offsetof(hr_segment, slots) + sizeof(hr_slot);
 
@@ -76,7 +76,7 @@ std::string SegmentSearch::Find() {
 std::string SegmentSearch::Look(std::string* faulty) {
   const int64_t now = MonotonicNs();
   if (now >= next_look_ns_) {
-    next_look_ns_ = now + kLookNs;
+    next_look_ns_ = now + kNamespacesNs;
     FindPlaces();
   }
   for (const std::string& path : paths_) {
