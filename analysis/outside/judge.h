@@ -58,6 +58,12 @@ class OutsideJudge {
   // itself, or clearly shorter. Who waits longer says little then. Nothing: they do not take turns,
   // or it is not clear.
   std::optional<bool> IsConsumersTurnLonger(size_t u, const Totals& totals) const;
+  static OutsideLimit LimitAlone(const UnitShares& own);
+  double WaitForConsumer(size_t u, const UnitShares& shares) const;
+  size_t BusiestNext(const std::vector<size_t>& producers, const Totals& totals) const;
+  size_t WalkUpstream(size_t from, const Totals& totals) const;
+  std::pair<OutsideLimit, size_t> LimitOfConsumer(size_t producer, std::optional<bool> longer,
+                                                  const Totals& totals) const;
   static bool HandOnALock(const UnitShares& shares, double threads);
   OutsideLimit LimitOf(const UnitShares& shares, double threads) const;
   void AddUnit(const std::vector<size_t>& groups, const Totals& totals);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -347,10 +348,75 @@ struct OneRank {
   double tree_cpu_s = 0;  // of all processes that were recorded
 };
 
+// What the groups of threads did, and who ended whose waits.
+void CountTime(const RunView& run, const Slices& slices, const Totals& totals, Outside* out) {
+  for (size_t g = 0; g < out->groups.size(); ++g) {
+    ThreadGroup& group = out->groups[g];
+    group.time = totals.times[g];
+    group.threads_count = slices.seen_s > 0 ? totals.times[g].total() / slices.seen_s : 0;
+    if (!group.main) continue;
+    // With causes a thread's whole life is seen; a group of first threads has one a process, of
+    // which some may follow others.
+    const double processes = static_cast<double>(out->kinds[group.kind].pids.size());
+    const double at_once = MostAtOnce(run, out->kinds[group.kind]);
+    group.threads_count = at_once < kFollowOthers * processes ? at_once : processes;
+  }
+  for (size_t e = 0; e < out->edges.size(); ++e) out->edges[e].wait_s = totals.waits[e];
+}
+
+// What its main thread is in, as far as stacks say; `alive_s`: so long it was seen.
+void LookIntoConsumer(const RunView& run, double alive_s, Outside* out) {
+  const std::vector<int64_t>& ids = out->kinds[out->units[0].kind].process_ids;
+  out->python = LookAtPython(run, ids, WorkersFollow(*out));
+  const UnitShares& own = out->units[0].shares;
+  if (out->python) CountReceiving(1 - own.on_cpu - own.runnable, &*out->python);
+  out->native = LookAtNative(run, ids);
+  out->goroutines = LookAtGoroutines(run, ids);
+  if (out->goroutines) {
+    out->unknown.push_back(
+        "how long a goroutine waits: Go moves them from thread to thread, and the waits are "
+        "those of threads");
+  }
+  if (ids.size() == 1) out->python_threads = LookAtPythonThreads(run, ids[0]);
+  if (const auto waits = WaitsForInterpreter(run, ids); waits && alive_s > 0) {
+    out->interpreter_ratio = std::min(1.0, waits->seconds / alive_s);
+    out->is_interpreter_all = waits->is_all;
+  }
+}
+
+// What the culprit does, once it is known.
+void LookIntoCulprit(const RunView& run, Outside* out) {
+  const ProcessKind& kind = out->kinds[out->units[out->culprit].kind];
+  if (out->flavour != OutsideFlavour::kTorch || !kind.name.starts_with("pt_data_worker")) return;
+  out->workers = LookAtWorkers(run, kind.process_ids);
+  if (out->workers && !WorkersFollow(*out)) out->workers->start_ratio = 0;  // once, and no more
+}
+
+// Whether it waits for threads of its own process, which compute for it, and not for data.
+// `culprit`: the unit that its waits lead to.
+bool IsStepElsewhere(const Outside& out, size_t culprit) {
+  const bool of_home = culprit != 0 && out.units[culprit].kind == out.units[0].kind;
+  return out.findings[0].limit == OutsideLimit::kConsumer && of_home &&
+         out.stall_ratio >= kSmallStall && (StepIsSeen(out) || out.HasStepInRunTime());
+}
+
+using FindsConsumer = std::function<std::optional<size_t>(const Totals&)>;
+
+// Whether the consumer is of a kind of processes that was stopped while it was recorded.
+bool HasStopped(const RunView& run, const Outside& seen, const std::vector<size_t>& stopped,
+                const Totals& totals, const FindsConsumer& consumer) {
+  if (stopped.empty()) return false;
+  Outside first = seen;
+  OutsideJudge look(run, &first);
+  return look.FindUnits(totals, consumer(totals)) &&
+         std::find(stopped.begin(), stopped.end(), first.groups[look.consumer()].kind) !=
+             stopped.end();
+}
+
 // `lost`: of the whole recording.
 Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneRank>& rank) {
   Outside out;
-  const auto consumer = [&](const Totals& totals) {
+  const FindsConsumer consumer = [&](const Totals& totals) {
     const auto main = rank ? MainThreadOf(out, rank->pid) : std::nullopt;
     return main ? main : FindConsumer(out, totals);
   };
@@ -358,31 +424,13 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
   std::vector<size_t> all(slices.times.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
   const Totals totals = Sum(out, slices, all);
-  for (size_t g = 0; g < out.groups.size(); ++g) {
-    out.groups[g].time = totals.times[g];
-    out.groups[g].threads_count = slices.seen_s > 0 ? totals.times[g].total() / slices.seen_s : 0;
-    // With causes a thread's whole life is seen; a group of first threads has one a process, of
-    // which some may follow others.
-    const double processes = static_cast<double>(out.kinds[out.groups[g].kind].pids.size());
-    if (out.groups[g].main) {
-      const double at_once = MostAtOnce(run, out.kinds[out.groups[g].kind]);
-      out.groups[g].threads_count = at_once < kFollowOthers * processes ? at_once : processes;
-    }
-  }
-  for (size_t e = 0; e < out.edges.size(); ++e) out.edges[e].wait_s = totals.waits[e];
+  CountTime(run, slices, totals, &out);
   out.uses_training_library = UsesTrainingLibrary(run);
   out.flavour = FlavourOf(run, out.groups, out.uses_training_library);
   SayCores(run, rank ? std::optional(rank->tree_cpu_s) : std::nullopt, &out);
 
   const std::vector<size_t> stopped = StoppedKinds(out);
-  bool consumer_stopped = false;
-  if (!stopped.empty()) {
-    Outside first = out;
-    OutsideJudge look(run, &first);
-    consumer_stopped = look.FindUnits(totals, consumer(totals)) &&
-                       std::find(stopped.begin(), stopped.end(),
-                                 first.groups[look.consumer()].kind) != stopped.end();
-  }
+  const bool consumer_stopped = HasStopped(run, out, stopped, totals, consumer);
   const std::string lost_text =
       fmt::format("{:.0f} % of {} were lost (see LOST)", 100 * lost.share, lost.words);
   out.withheld = WhyWithheld(run, slices, out, lost.share, lost_text,
@@ -416,25 +464,8 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
   out.accelerators = LookAtAccelerators(run, WaitsOf(judge, run, slices, all, out));
 
   out.steady_s = whole.times[judge.consumer()].total();
-  if (out.groups[judge.consumer()].main) {
-    out.python = LookAtPython(run, out.kinds[out.units[0].kind].process_ids, WorkersFollow(out));
-    const UnitShares& own = out.units[0].shares;
-    if (out.python) CountReceiving(1 - own.on_cpu - own.runnable, &*out.python);
-    const std::vector<int64_t>& ids = out.kinds[out.units[0].kind].process_ids;
-    out.native = LookAtNative(run, ids);
-    out.goroutines = LookAtGoroutines(run, ids);
-    if (out.goroutines) {
-      out.unknown.push_back(
-          "how long a goroutine waits: Go moves them from thread to thread, and the waits are "
-          "those of threads");
-    }
-    if (ids.size() == 1) out.python_threads = LookAtPythonThreads(run, ids[0]);
-    const double alive_s = totals.times[judge.consumer()].total();
-    if (const auto waits = WaitsForInterpreter(run, ids); waits && alive_s > 0) {
-      out.interpreter_ratio = std::min(1.0, waits->seconds / alive_s);
-      out.is_interpreter_all = waits->is_all;
-    }
-  }
+  if (out.groups[judge.consumer()].main)
+    LookIntoConsumer(run, totals.times[judge.consumer()].total(), &out);
   SayUnseenAccelerator(&out);
   AddFindings(judge, slices, all, lost.share, &out);
   const auto [limit, culprit] = judge.Decide(whole);
@@ -452,16 +483,8 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
   }
   AskActivity(judge, whole, lost.share, &out);
   FindBusyThread(lost.share, &out);
-  const ProcessKind& of_culprit = out.kinds[out.units[out.culprit].kind];
-  if (out.flavour == OutsideFlavour::kTorch && of_culprit.name.starts_with("pt_data_worker")) {
-    out.workers = LookAtWorkers(run, of_culprit.process_ids);
-    if (out.workers && !WorkersFollow(out)) out.workers->start_ratio = 0;  // once, and no more
-  }
-  // It waits for threads of its own process, which compute for it, and not for data.
-  const bool of_home = culprit != 0 && out.units[culprit].kind == out.units[0].kind;
-  out.is_step_elsewhere = out.findings[0].limit == OutsideLimit::kConsumer && of_home &&
-                          out.stall_ratio >= kSmallStall &&
-                          (StepIsSeen(out) || out.HasStepInRunTime());
+  LookIntoCulprit(run, &out);
+  out.is_step_elsewhere = IsStepElsewhere(out, culprit);
   out.compute_place = ComputePlace(run, out);
   out.decided = out.findings[0].limit != OutsideLimit::kNone &&
                 out.findings[0].limit != OutsideLimit::kAlone &&

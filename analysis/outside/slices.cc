@@ -33,7 +33,7 @@ class Builder {
     const std::string on_cpu = prefix + "on_cpu_ns", runnable = prefix + "runnable_ns";
     std::set<int64_t> slices;
     for (const CourseRow& row : run_.course) slices.insert(row.slice);
-    std::map<int64_t, size_t> position;
+    Position position;
     for (const int64_t slice : slices) position.emplace(slice, position.size());
     Slices result;
     result.is_part = is_early && kernel;
@@ -45,46 +45,9 @@ class Builder {
                                                                           : run_.run.duration_ns) *
                     1e-9;
     result.times.resize(slices.size());
-    bool causes = false, counts = false, waits = false;
-    for (const CourseRow& row : run_.course) {
-      const auto group = GroupOf(row.process_id, row.thread);
-      if (!group) continue;
-      std::vector<ThreadTimes>& slice = result.times[position[row.slice]];
-      if (slice.size() <= *group) slice.resize(*group + 1);
-      const double seconds = row.value * 1e-9;
-      if (row.metric == on_cpu) {
-        slice[*group].on_cpu_s += seconds;
-      } else if (row.metric == runnable) {
-        slice[*group].runnable_s += seconds;
-      } else if (row.metric == "poll_timed_out_ns") {
-        slice[*group].timed_out_s += seconds;
-      } else if (row.metric == blocked) {
-        causes = true;
-        slice[*group].blocked_s[Index(WaitCauseOf(row.cause))] += seconds;
-      }
-    }
-    std::map<std::tuple<int64_t, size_t, size_t>, size_t> edges;  // waker or -1, wakee, cause
-    for (const CourseRow& row : run_.course) {
-      const bool is_count = row.metric == "wakeups_count", is_wait = row.metric == "wakeup_wait_ns";
-      if ((!is_count && !is_wait) || blocked.empty()) continue;
-      const auto wakee = GroupOf(row.process_id, row.thread);
-      if (!wakee) continue;
-      const std::optional<size_t> waker = WakerOf(row.subject);
-      const WaitCause cause = WaitCauseOf(row.cause);
-      const auto key = std::tuple(waker ? static_cast<int64_t>(*waker) : -1, *wakee, Index(cause));
-      const auto [it, added] = edges.emplace(key, edges.size());
-      if (added) seen_->edges.push_back({waker, *wakee, cause, 0, 0});
-      const size_t slice = position[row.slice];
-      auto& values = is_count ? result.counts : result.waits;
-      if (values.size() <= slice) values.resize(slice + 1);
-      if (values[slice].size() <= it->second) values[slice].resize(it->second + 1);
-      values[slice][it->second] += is_count ? row.value : row.value * 1e-9;
-      if (is_count) {
-        seen_->edges[it->second].wakeups_count += static_cast<int64_t>(row.value);
-        counts = true;
-      }
-      waits = waits || is_wait;
-    }
+    const Metrics metrics{on_cpu, runnable, blocked};
+    const bool causes = AddTimes(metrics, position, &result);
+    const auto [counts, waits] = AddEdges(metrics, position, &result);
     result.num_groups = seen_->groups.size();
     result.num_edges = seen_->edges.size();
     for (auto& slice : result.times) slice.resize(result.num_groups);
@@ -107,6 +70,63 @@ class Builder {
   }
 
  private:
+  // By which the course has the times of threads; `blocked` may be "".
+  struct Metrics {
+    std::string on_cpu, runnable, blocked;
+  };
+  using Position = std::map<int64_t, size_t>;  // of slices, in their order
+
+  // True where there are times of waits by their causes.
+  bool AddTimes(const Metrics& metrics, const Position& position, Slices* result) {
+    bool causes = false;
+    for (const CourseRow& row : run_.course) {
+      const auto group = GroupOf(row.process_id, row.thread);
+      if (!group) continue;
+      std::vector<ThreadTimes>& slice = result->times[position.at(row.slice)];
+      if (slice.size() <= *group) slice.resize(*group + 1);
+      const double seconds = row.value * 1e-9;
+      if (row.metric == metrics.on_cpu) {
+        slice[*group].on_cpu_s += seconds;
+      } else if (row.metric == metrics.runnable) {
+        slice[*group].runnable_s += seconds;
+      } else if (row.metric == "poll_timed_out_ns") {
+        slice[*group].timed_out_s += seconds;
+      } else if (row.metric == metrics.blocked) {
+        causes = true;
+        slice[*group].blocked_s[Index(WaitCauseOf(row.cause))] += seconds;
+      }
+    }
+    return causes;
+  }
+
+  // Who ends whose waits. Whether there are counts of them, and whether their times.
+  std::pair<bool, bool> AddEdges(const Metrics& metrics, const Position& position, Slices* result) {
+    bool counts = false, waits = false;
+    std::map<std::tuple<int64_t, size_t, size_t>, size_t> edges;  // waker or -1, wakee, cause
+    for (const CourseRow& row : run_.course) {
+      const bool is_count = row.metric == "wakeups_count", is_wait = row.metric == "wakeup_wait_ns";
+      if ((!is_count && !is_wait) || metrics.blocked.empty()) continue;
+      const auto wakee = GroupOf(row.process_id, row.thread);
+      if (!wakee) continue;
+      const std::optional<size_t> waker = WakerOf(row.subject);
+      const WaitCause cause = WaitCauseOf(row.cause);
+      const auto key = std::tuple(waker ? static_cast<int64_t>(*waker) : -1, *wakee, Index(cause));
+      const auto [it, added] = edges.emplace(key, edges.size());
+      if (added) seen_->edges.push_back({waker, *wakee, cause, 0, 0});
+      const size_t slice = position.at(row.slice);
+      auto& values = is_count ? result->counts : result->waits;
+      if (values.size() <= slice) values.resize(slice + 1);
+      if (values[slice].size() <= it->second) values[slice].resize(it->second + 1);
+      values[slice][it->second] += is_count ? row.value : row.value * 1e-9;
+      if (is_count) {
+        seen_->edges[it->second].wakeups_count += static_cast<int64_t>(row.value);
+        counts = true;
+      }
+      waits = waits || is_wait;
+    }
+    return {counts, waits};
+  }
+
   // Whether the off-CPU program was given up so early that what it saw, a program that loads its
   // libraries, is not like the rest.
   bool IsGivenUpEarly() const {

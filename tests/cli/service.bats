@@ -397,7 +397,7 @@ END
   one_line "'--job' is an $whose" service status --job x
   one_line "'--job' is an $whose" service --job x status
   one_line "'--ranks' is an option of up, dispatcher, submit" service status train --ranks 2
-  one_line "say which: up, dispatcher, submit, worker, status, drain, end" service --json
+  one_line "say which: up, dispatcher, submit, worker, pool, lend, status, drain, end" service --json
   one_line "'extra' is one word too many" service status train extra
   one_line "foo: is not an address for taking batches; write service:JOB for a rank of a job, or unix:PATH, shm:PATH or tls:HOST:PORT to listen there" consume foo
   one_line "Did you mean 'service:train'?" consume servce:train

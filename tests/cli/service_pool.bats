@@ -75,6 +75,27 @@ begin() {
   wait "$pool"
 }
 
+@test "whoever has the place of a pool that is gone ends neither its jobs nor its machines" {
+  start pool service pool "$DIR/pool"
+  start lend service lend "$DIR/pool" --workers 2
+  begin a 0 --workers 2
+  until_true '[ "$(pids a | jq length)" = 2 ]'
+  kill -9 "$pool"
+  start other service up t/pipeline.toml --job "$DIR/pool" --workers 1 --no-fleet
+  until_true 'grep -q "cannot be used, and is tried again: .*is a job and no pool" "$DIR/lend.err"'
+  until_true 'grep -q "cannot be used, and is tried again: .*is a job and no pool" "$DIR/up_a.err"'
+  sleep 1.5  # it is tried three times more, and said once
+  [ "$(grep -c "is a job and no pool" "$DIR/lend.err")" -le 2 ]
+  [ "$(grep -c "is a job and no pool" "$DIR/up_a.err")" -le 2 ]
+  before=$(units a)
+  until_true '[ "$(units a)" -gt "$before" ]'
+  "$HEADRACE" service end "$DIR/pool"
+  wait "$other" || true
+  start pool service pool "$DIR/pool"
+  until_true '[ "$(granted a)" = 2 ]'
+  [ "$("$HEADRACE" service status "$DIR/a" --json | jq .workers_lost_count)" = 0 ]
+}
+
 @test "a machine that is lost is replaced by another one, and no row is lost" {
   start pool service pool "$DIR/pool"
   start first service lend "$DIR/pool" --workers 2
