@@ -40,7 +40,7 @@ INTERRUPTED = {
     r"^headrace collect --pid": "records until the process ends",
     r"^headrace serve(?!ice)": "answers until it is stopped",
     r"^headrace doctor --calibrate": "measures the machine for 16 s; tests/cli/doctor.bats",
-    r"^headrace service (up|dispatcher|worker)": "its parts wait for each other; service.bats plays them",
+    r"^headrace service (up|dispatcher|worker|pool|lend)": "its parts wait for each other; service.bats and service_pool.bats play them",
     r"^headrace characterize rm1 rm2 rm3": "takes ten minutes; tests/cli/characterize.bats makes whole studies of small tables",
     r"^headrace characterize rm1 --quick": "takes a minute and more; tests/cli/characterize.bats",
     r"^headrace characterize rm1 --ladder-only": "takes minutes; tests/cli/characterize_ladder.bats",
