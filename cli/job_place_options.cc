@@ -110,17 +110,15 @@ void SetListen(const JobPlaceOptions& options, reader::service::Listening* given
       options.secrets.certificates);
 }
 
-std::vector<std::string> SecretWords(const JobPlaceOptions& options) {
-  std::vector<std::string> words;
+void AddSecretWords(const JobPlaceOptions& options, std::vector<std::string>* command) {
   const auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) words.insert(words.end(), {name, value});
+    if (!value.empty()) command->insert(command->end(), {name, value});
   };
   add("--token-file", options.secrets.token);
   add("--tls-certificate", options.secrets.certificates.certificate);
   add("--tls-key", options.secrets.certificates.key);
   add("--tls-ca", options.secrets.certificates.authority);
-  if (options.secrets.is_insecure) words.emplace_back("--insecure");
-  return words;
+  if (options.secrets.is_insecure) command->emplace_back("--insecure");
 }
 
 }  // namespace headrace::cli

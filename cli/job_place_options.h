@@ -32,7 +32,7 @@ std::shared_ptr<reader::service::JobPlace> FindJobPlace(const std::string& job,
 // certificates for it. Nothing without --listen. Throws Error kPrivilege, and kUsage for an address
 // that is none.
 void SetListen(const JobPlaceOptions& options, reader::service::Listening* given);
-// The words by which a child process finds the same secrets.
-std::vector<std::string> SecretWords(const JobPlaceOptions& options);
+// Adds to a child process's command line the words by which it finds the same secrets.
+void AddSecretWords(const JobPlaceOptions& options, std::vector<std::string>* command);
 
 }  // namespace headrace::cli

@@ -50,8 +50,7 @@ class JobWorkers {
       std::vector<std::string> command = {
           "/proc/self/exe", "service", "worker",
           !options_.place.listen.empty() ? place : service::JobFolder(options_.job), "--quiet"};
-      const std::vector<std::string> secrets = SecretWords(options_.place);
-      command.insert(command.end(), secrets.begin(), secrets.end());
+      AddSecretWords(options_.place, &command);
       local_.emplace(std::move(command));
       local_->ScaleTo(workers);
       Scale(workers, options_.most, dispatcher);

@@ -47,11 +47,11 @@ std::shared_ptr<service::JobPlace> FindPool(const ServiceOptions& options, const
 }
 
 // The token of a pool is that of its jobs.
-std::vector<std::string> SecretsBeside(const ServiceOptions& options, const std::string& pool) {
-  std::vector<std::string> words = SecretWords(options.place);
-  if (options.place.secrets.token.empty() && pool.starts_with('@'))
-    words.insert(words.end(), {"--token-file", service::TokenBeside(pool.substr(1))});
-  return words;
+JobPlaceOptions SecretsOfJobs(const ServiceOptions& options) {
+  JobPlaceOptions place = options.place;
+  if (place.secrets.token.empty() && options.job.starts_with('@'))
+    place.secrets.token = service::TokenBeside(options.job.substr(1));
+  return place;
 }
 
 }  // namespace
@@ -82,8 +82,7 @@ int RunPool(const ServiceOptions& options) {
         "--workers",      std::to_string(options.lent),
         "--drain-time",   options.drain_time};
     if (options.quiet) command.emplace_back("--quiet");
-    const std::vector<std::string> secrets = SecretWords(options.place);
-    command.insert(command.end(), secrets.begin(), secrets.end());
+    AddSecretWords(options.place, &command);
     lender.emplace(std::move(command), "process 'service lend'");
     lender->ScaleTo(1);
   }
@@ -107,10 +106,7 @@ int RunLend(const ServiceOptions& options) {
   given.command = [&](const std::string& place) {
     std::vector<std::string> command = {"/proc/self/exe", "service",      "worker",          place,
                                         "--quiet",        "--drain-time", options.drain_time};
-    if (service::IsAddressOfJob(place)) {
-      const std::vector<std::string> secrets = SecretsBeside(options, options.job);
-      command.insert(command.end(), secrets.begin(), secrets.end());
-    }
+    if (service::IsAddressOfJob(place)) AddSecretWords(SecretsOfJobs(options), &command);
     return command;
   };
   return service::RunLender(given) ? 0 : static_cast<int>(ExitCode::kInterrupted);

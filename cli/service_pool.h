@@ -1,7 +1,5 @@
 // headrace service pool, and lend: workers that several jobs share.
 #pragma once
-#include <functional>
-#include <memory>
 #include <optional>
 
 #include "cli/service_options.h"

@@ -106,8 +106,7 @@ void PrintNext(const ServiceOptions& options, const nlohmann::json& status) {
     const auto pool = status.find("pool");
     if (pool == status.end() || !pool->is_object())
       return fmt::print("next: headrace service worker {}\n", ShellWord(options.job));
-    return fmt::print("next: headrace service {} {}\n",
-                      (*pool)["granted_count"].is_null() ? "pool" : "status",
+    return fmt::print("next: headrace service status {}\n",
                       ShellWord(Printable((*pool)["pool"].get<std::string>(), 400)));
   }
   if (status.contains("fleet") && status["fleet"].is_string())
@@ -179,7 +178,7 @@ void PrintPool(const ServiceOptions& options, const nlohmann::json& status) {
                : machine["leaving"].get<bool>() ? ", leaving"
                                                 : "");
   if (machines.empty())
-    return fmt::print("next: headrace service lend {}\n", ShellWord(options.job));
+    return fmt::print("next: headrace service lend {} --workers 2\n", ShellWord(options.job));
   if (jobs.empty())
     return fmt::print("next: headrace service up PIPELINE --pool {}\n", ShellWord(options.job));
   for (const auto& job : jobs) {  // of one that needs a token the job's own terminal says how

@@ -7,7 +7,6 @@ Each worker's pipeline sleeps 40 ms for each split, so that workers cost time an
 Printed are the times from the first batch to the decision for eight workers (the autoscaler looks every 5 s), from there until all
 eight have sent a batch, and how long a worker alone needs from its start to its first batch.
 """
-import json
 import os
 import statistics
 import subprocess
@@ -15,14 +14,15 @@ import sys
 import tempfile
 import time
 
+import slow_service
+
 HEADRACE = os.path.abspath(sys.argv[1])
 TIMES = int(sys.argv[2]) if len(sys.argv) > 2 else 5
 MOST = 8
 
 
 def status(folder):
-    said = subprocess.run([HEADRACE, "service", "status", folder, "--json"], capture_output=True, text=True)
-    return json.loads(said.stdout) if said.returncode == 0 else None
+    return slow_service.status(HEADRACE, folder)
 
 
 def serving(now):
@@ -66,13 +66,7 @@ def play():
 def main():
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
-        subprocess.run([HEADRACE, "generate", "rm3", "-o", "t", "--rows", "20000", "--features", "0.02", "--stripe-rows", "256"], check=True,
-                       capture_output=True)
-        with open("t/pipeline.toml") as file:
-            text = file.read()
-        assert 'operators = ["batch"' in text
-        with open("t/slow.toml", "w") as file:
-            file.write(text.replace('operators = ["batch"', 'operators = [{ sleep = "40ms" }, "batch"'))
+        slow_service.make_slow_table(HEADRACE)
         seen = [play() for _ in range(TIMES)]
     for what in seen[0]:
         values = sorted(one[what] for one in seen)

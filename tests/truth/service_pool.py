@@ -8,13 +8,15 @@ Workers sleep 40 ms for each split, so that they cost time and not cores; ranks 
 Then the rank of the second job is stopped (SIGSTOP) for a window: what the first delivers meanwhile, against the window before. Then
 the second job is ended: how long until the first has all workers. The rows that ranks delivered come from their status.
 """
-import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
+import slow_service
 
 HEADRACE = os.path.abspath(sys.argv[1])
 SETTLE_S = float(sys.argv[2]) if len(sys.argv) > 2 else 60
@@ -27,8 +29,7 @@ def start(*words):
 
 
 def status(place):
-    said = subprocess.run([HEADRACE, "service", "status", place, "--json"], capture_output=True, text=True)
-    return json.loads(said.stdout) if said.returncode == 0 else None
+    return slow_service.status(HEADRACE, place)
 
 
 def rows(job):
@@ -104,13 +105,7 @@ def play(weight):
 def main():
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
-        subprocess.run([HEADRACE, "generate", "rm3", "-o", "t", "--rows", "20000", "--features", "0.02", "--stripe-rows", "256"], check=True,
-                       capture_output=True)
-        with open("t/pipeline.toml") as file:
-            text = file.read()
-        assert 'operators = ["batch"' in text
-        with open("t/slow.toml", "w") as file:
-            file.write(text.replace('operators = ["batch"', 'operators = [{ sleep = "40ms" }, "batch"'))
+        slow_service.make_slow_table(HEADRACE)
         met = [play(weight) for weight in (1, 3)]
     sys.exit(0 if all(met) else 1)
 

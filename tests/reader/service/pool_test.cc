@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <map>
 #include <random>
 #include <set>
@@ -53,6 +54,12 @@ class PoolWorld {
     const uint64_t peer = PeerOf("machine " + machine);
     offers[peer] = Offer{peer, machine, workers, std::move(running)};
     Send(peer, offers[peer]);
+  }
+  // One machine with so many workers, and jobs that each want all of them.
+  void Begin(uint32_t workers, std::initializer_list<const char*> jobs) {
+    Lends("a", workers);
+    for (const char* job : jobs) Wants(job, workers);
+    After(1);
   }
   void Send(uint64_t peer, const Message& message) {
     for (const Addressed& one : pool.Handle(peer, message, now))
@@ -210,10 +217,7 @@ TEST(Pool, AMachineThatLeavesOrIsLostIsReplacedByWhatIsLeft) {
 
 TEST(Pool, AJobWhoseDispatcherIsGoneKeepsItsWorkersForAWhile) {
   PoolWorld world;
-  world.Lends("a", 4);
-  world.Wants("x", 4);
-  world.Wants("y", 4);
-  world.After(1);
+  world.Begin(4, {"x", "y"});
   world.Loses("job x");
   world.After(9);
   EXPECT_EQ(world.Has("y"), 2u);
@@ -282,10 +286,7 @@ TEST(Pool, JobsOfTheSameFolderOnTwoMachinesAreTwo) {
 
 TEST(Pool, ADispatcherThatComesBackElsewhereTakesOverWhatItHad) {
   PoolWorld world;
-  world.Lends("a", 4);
-  world.Wants("x", 4);
-  world.Wants("y", 4);
-  world.After(1);
+  world.Begin(4, {"x", "y"});
   world.Loses("job x");
   world.Send(world.PeerOf("job x again"), Want{"x", "tls:x:2", "", "x", 1, Want::kAsBefore});
   world.After(1);
@@ -317,9 +318,7 @@ TEST(Pool, WhoComesAndGoesWithoutAShareMovesNothing) {
 // What runs is what counts: a worker that drains for long is still its job's.
 TEST(Pool, AJobWhoseWorkersDoNotComeIsOwedThem) {
   PoolWorld world;
-  world.Lends("a", 3);
-  world.Wants("x", 3);
-  world.After(1);
+  world.Begin(3, {"x"});
   world.is_slow = true;
   world.Wants("y", 3);
   world.After(25);
