@@ -8,7 +8,7 @@ namespace {
 
 using enum OperatorClass;
 
-constexpr std::array<std::pair<std::string_view, OperatorClass>, 23> kKinds = {
+constexpr std::array<std::pair<std::string_view, OperatorClass>, 24> kKinds = {
     {{"fetch", kFetch},          {"io", kFetch},
      {"read", kFetch},           {"stored", kFetch},
      {"decrypt", kDecrypt},      {"decompress", kDecompress},
@@ -20,7 +20,7 @@ constexpr std::array<std::pair<std::string_view, OperatorClass>, 23> kKinds = {
      {"cache", kCache},          {"tier", kCache},
      {"serialize", kSend},       {"send", kSend},
      {"receive", kSend},         {"deserialize", kSend},
-     {"consumer", kConsumer}}};
+     {"compress_frame", kSend},  {"consumer", kConsumer}}};
 
 // Table 11 of the paper; what it does not have stands with its like: Scale with the dense
 // normalisations, AddTokens, RandomCrop and SortByScore, which give a list of the same ids, with

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "probes/account/account.h"
 #include "probes/account/scope.h"
 #include "reader/pipeline/delivery/connect.h"
+#include "reader/pipeline/delivery/wire.h"
 
 namespace headrace::reader::service {
 namespace {
@@ -48,6 +50,11 @@ void SendLanes::Drop() {
 void SendLanes::SetCredentials(std::shared_ptr<const Credentials> credentials) {
   std::lock_guard lock(mutex_);
   credentials_ = std::move(credentials);
+}
+
+void SendLanes::SetWire(WireSetting wire) {
+  std::lock_guard lock(mutex_);
+  wire_ = wire;
 }
 
 void SendLanes::SetTerm(Term term, const std::vector<std::string>& addresses) {
@@ -132,6 +139,7 @@ struct SendLanes::Connection {
   std::string address;
   std::unique_ptr<Sender> sender;
   std::unique_ptr<FrameEncoder> encoder;
+  std::optional<Wire> wire;         // of the sender
   Term term = 0;                    // of the last unit sent
   uint64_t acknowledged = 0;        // units, by the client
   std::deque<uint64_t> on_the_way;  // bytes of those behind them
@@ -239,16 +247,24 @@ bool SendLanes::Connect(Lane* lane, Connection* connection) {
     connection->acknowledged = connection->on_the_way_bytes = 0;
     connection->on_the_way.clear();
     std::shared_ptr<const Credentials> credentials;
+    WireOptions wire;
+    wire.stage = stage_;
     {
       std::lock_guard lock(mutex_);
       lane->is_sending = true;
       credentials = credentials_;
+      wire.setting = wire_;
     }
     const DeliveryAddress to = ParseDeliveryAddress(connection->address, "/");
     if (options_.check_address) options_.check_address(to);
     connection->sender = ConnectSender(to, {.ring_bytes = options_.ring_bytes,
                                             .stopped = stopped,
                                             .credentials = std::move(credentials)});
+    if (options_.tell)
+      wire.note = [this, lane](const std::string& text) {
+        options_.tell(fmt::format("rank {}: {}", lane->rank, text));
+      };
+    connection->wire.emplace(connection->sender.get(), std::move(wire));
     SayReached(*lane, connection);
     return true;
   } catch (const Error& error) {
@@ -273,12 +289,14 @@ void SendLanes::Send(Lane* lane, Connection* connection, Element&& unit) {
   const TensorBatch& batch = unit.payload.As<TensorBatch>();
   connection->term = batch.term;
   try {
+    connection->wire->Begin();
     std::vector<Frame> frames;
     {
       account::OperatorScope scope(serialize_);
       frames = connection->encoder->Encode(batch);
       scope.Done(batch.rows, unit.bytes, frames.back().bytes());
     }
+    connection->wire->Pack(&frames);
     account::OperatorScope scope(send_);
     AwaitRoom(connection);
     uint64_t bytes = 0;
@@ -289,6 +307,7 @@ void SendLanes::Send(Lane* lane, Connection* connection, Element&& unit) {
     connection->on_the_way.push_back(bytes);
     connection->on_the_way_bytes += bytes;
     scope.Done(batch.rows, bytes, bytes);
+    connection->wire->Sent();
     std::lock_guard lock(mutex_);
     ++sent_;
   } catch (const Error& error) {

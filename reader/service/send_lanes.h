@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "reader/pipeline/delivery/credentials.h"
+#include "reader/pipeline/delivery/wire_codec.h"
 #include "reader/pipeline/element.h"
 #include "reader/service/lease.h"
 
@@ -31,6 +32,8 @@ struct LaneOptions {
   // A line about a client that cannot be reached, once for each cause, and one when it is reached
   // after that; called by any thread.
   std::function<void(const std::string&)> note = {};
+  // A line about how batches are sent to a client from now on; called by any thread.
+  std::function<void(const std::string&)> tell = {};
   // A client that is not there is none for so long: it may be about to start again.
   int64_t patience_ns = 60'000'000'000;
   // A client that has as many workers as it takes is full for so long: it may not know yet that one
@@ -47,6 +50,7 @@ class SendLanes {
   void RegisterAccounts(uint32_t from_stage);  // of whoever puts
   // For clients that take batches over a network.
   void SetCredentials(std::shared_ptr<const Credentials> credentials);
+  void SetWire(WireSetting wire);  // before the first term
   // Clients by rank. Units of earlier terms are dropped.
   void SetTerm(Term term, const std::vector<std::string>& addresses);
   // Waits for room. The element holds a TensorBatch with its term. False: the term is over, Stop
@@ -87,6 +91,7 @@ class SendLanes {
   bool is_stopped_ = false;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::shared_ptr<const Credentials> credentials_;
+  WireSetting wire_;
   uint64_t sent_ = 0, no_room_ns_ = 0;
   int64_t waits_since_ns_ = 0;  // a Put waits for room; 0: none does
   std::exception_ptr error_;

@@ -116,7 +116,8 @@ class WorkerLoop {
                     },
                 .check_address =
                     [place = options.place](const DeliveryAddress& to) { place->CheckExposed(to); },
-                .note = options.warn}) {}
+                .note = options.warn,
+                .tell = options.note}) {}
   ~WorkerLoop() { StopPipeline(); }
 
   bool Run() {
@@ -281,6 +282,7 @@ class WorkerLoop {
       throw Error(ExitCode::kFailure, "the dispatcher has units of another size", session.path,
                   "use the same headrace for all processes of a job");
     const uint64_t slice_rows = SliceRows(spec);
+    lanes_.SetWire(spec.delivery.wire);
     auto consumer = std::make_unique<DealUnits>(&shared_, &lanes_, spec.unit_rows);
     deal_ = consumer.get();
     splits_ = std::make_shared<LeasedSplits>([this] { shared_.wakeup.Wake(); });

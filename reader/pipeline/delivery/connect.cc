@@ -123,7 +123,7 @@ std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOpti
   socket->set_peer(fmt::format("the consumer (process {}) at {}", answer.pid, where));
   if (address.kind == DeliveryKind::kShm)
     return MakeRingSender(std::move(socket), options.ring_bytes);
-  return MakeSocketSender(std::move(socket), address.kind == DeliveryKind::kTcp);
+  return MakeSocketSender(std::move(socket), address.kind == DeliveryKind::kTcp, answer.codecs);
 }
 
 Listener::Listener(DeliveryAddress address, std::shared_ptr<const Credentials> credentials)
@@ -182,6 +182,7 @@ std::unique_ptr<Receiver> Listener::Greet(Caller caller, const DeliveryStopped& 
       fmt::format("process {}{}{}", hello.pid, caller.name.empty() ? "" : " at ", caller.name);
   answer.kind = static_cast<uint32_t>(address_.kind);
   answer.pid = getpid();
+  if (IsNetwork(address_.kind)) answer.codecs = kWireCodecs;
   if (hello.version != answer.version) {
     answer.refusal = kOtherVersion;
     tell(

@@ -39,6 +39,9 @@ constexpr uint8_t kFrameUnhashed = 128;
 // body is on its way. Only of what sockets carry.
 constexpr uint8_t kFrameTrailer = 64;
 constexpr uint64_t kFrameTrailerBytes = 8;
+// Of a batch: its body is compressed (packed_frame.h). Only over a network, to a consumer that said
+// in its greeting that it can unpack it.
+constexpr uint8_t kFramePacked = 32;
 // Flag of kEnd: the producer came to the end of its data; without this flag it was stopped before.
 constexpr uint8_t kFrameComplete = 1;
 
@@ -47,7 +50,7 @@ struct FrameHeader {
   uint16_t version = kFrameVersion;
   uint8_t kind = 0;
   uint8_t flags = 0;
-  uint64_t body_bytes = 0;  // behind the header; a multiple of 64
+  uint64_t body_bytes = 0;  // behind the header, as they are sent; a multiple of 64
   uint64_t checksum = 0;    // XXH3-64 of the body, seeded by XXH3-64 of the header with checksum 0;
                             // 0 of frames without, and of those with a trailer
   uint64_t sequence = 0;    // of batches: 0, 1, ... on this connection; kEnd: how many there were
@@ -77,6 +80,7 @@ struct Frame {
   uint64_t bytes() const { return sizeof header + header.body_bytes; }
 };
 
+inline bool IsPacked(const FrameHeader& header) { return (header.flags & kFramePacked) != 0; }
 inline bool HasTrailer(const FrameHeader& header) { return (header.flags & kFrameTrailer) != 0; }
 
 // The header with its checksum, or of a frame without.

@@ -9,6 +9,7 @@
 #include "reader/pipeline/delivery/frame.h"
 #include "reader/pipeline/delivery/frame_hash.h"
 #include "reader/pipeline/delivery/frame_layout.h"
+#include "reader/pipeline/delivery/packed_frame.h"
 
 namespace headrace::reader {
 namespace {
@@ -170,6 +171,13 @@ std::optional<TensorBatch> FrameDecoder::Decode(const FrameHeader& header,
   }
   if (header.sequence != batches_)
     ThrowBadFrame(fmt::format("batch {} came where {} was due", header.sequence, batches_));
+  if (IsPacked(header)) {
+    if (is_lent) ThrowBadFrame("a frame is compressed where none can be");
+    const auto plain = UnpackBody(body);
+    CheckCounts(header, plain->size());
+    body = {plain->data(), plain->size()};
+    keep = plain;
+  }
   TensorBatch batch = DecodeBatch(header, body, keep, is_lent);
   ++batches_;
   return batch;

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "reader/pipeline/delivery/address.h"
+#include "reader/pipeline/delivery/wire_codec.h"
 
 namespace headrace::reader {
 
@@ -12,6 +13,7 @@ struct DeliveryOptions {
   // The most batches that are sent and not yet acknowledged; 0: a step ends when its batch is
   // acknowledged.
   uint64_t window = 8;
+  WireSetting wire = {};  // over a network
 };
 
 }  // namespace headrace::reader

@@ -71,8 +71,10 @@ void SendConsumer::Step(Element&& element, StopSignal* stop) {
     const uint32_t stage = hr_stage("consumer", 1, 1);
     serialize_ = hr_operator("serialize", "serialize", stage);
     send_ = hr_operator("send", "send", stage);
+    wire_.emplace(sender_.get(), WireOptions{.setting = options_.wire, .stage = stage});
   }
   try {
+    wire_->Begin();
     // Room for this one: `window` batches on their way with it.
     if (options_.window > 0 && sent_ >= options_.window &&
         acknowledged() <= sent_ - options_.window) {
@@ -85,6 +87,7 @@ void SendConsumer::Step(Element&& element, StopSignal* stop) {
       frames = encoder_.Encode(*batch);
       scope.Done(batch->rows, batch->MemoryBytes(), frames.back().bytes());
     }
+    wire_->Pack(&frames);
     account::OperatorScope scope(send_);
     failed_ = true;  // until the whole frame is there
     uint64_t bytes = 0;
@@ -95,9 +98,11 @@ void SendConsumer::Step(Element&& element, StopSignal* stop) {
     failed_ = false;
     ++sent_;
     scope.Done(batch->rows, bytes, bytes);
-    if (options_.window > 0) return;
-    account::WaitScope wait(send_, HR_WAIT_OUT);
-    sender_->AwaitAcknowledged(sent_);
+    if (options_.window == 0) {
+      account::WaitScope wait(send_, HR_WAIT_OUT);
+      sender_->AwaitAcknowledged(sent_);
+    }
+    wire_->Sent();
   } catch (const Error& error) {
     // A pipeline that is being stopped drops what is in flight.
     if (error.code() == ExitCode::kInterrupted) return;

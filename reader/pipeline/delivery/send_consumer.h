@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "reader/pipeline/delivery/options.h"
 #include "reader/pipeline/delivery/transport.h"
+#include "reader/pipeline/delivery/wire.h"
 #include "reader/pipeline/pipeline.h"
 
 namespace headrace::reader {
@@ -44,6 +46,7 @@ class SendConsumer final : public Consumer {
   StopSignal* stop_ = nullptr;  // of the pipeline, once it runs
   FrameEncoder encoder_;
   std::unique_ptr<Sender> sender_;
+  std::optional<Wire> wire_;  // of the sender; once there are accounts
   uint64_t sent_ = 0;
   int64_t stop_seen_ns_ = 0;
   bool finished_ = false, failed_ = false;

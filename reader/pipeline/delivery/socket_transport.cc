@@ -12,6 +12,7 @@
 #include "probes/account/scope.h"
 #include "reader/pipeline/delivery/frame_hash.h"
 #include "reader/pipeline/delivery/frame_layout.h"
+#include "reader/pipeline/delivery/tcp_socket.h"
 #include "reader/pipeline/delivery/transport_parts.h"
 
 namespace headrace::reader {
@@ -21,8 +22,8 @@ constexpr uint64_t kHashedBytes = 256 << 10;  // in one step: they fit into a ne
 
 class SocketSender final : public Sender {
  public:
-  SocketSender(std::unique_ptr<Socket> socket, bool is_hashed)
-      : socket_(std::move(socket)), is_hashed_(is_hashed) {}
+  SocketSender(std::unique_ptr<Socket> socket, bool is_hashed, uint32_t codecs)
+      : socket_(std::move(socket)), is_hashed_(is_hashed), codecs_(codecs) {}
 
   void Send(const Frame& frame, uint32_t waiter) override {
     const auto waits = [waiter](bool begins) {
@@ -76,6 +77,11 @@ class SocketSender final : public Sender {
     }
   }
 
+  bool Takes(WireCodec codec) const override {
+    return (codecs_ >> static_cast<int>(codec) & 1) != 0;
+  }
+  std::optional<int64_t> network_ns() const override { return NetworkNs(socket_->fd()); }
+
  private:
   static void AddTo(std::vector<iovec>* parts, std::span<const uint8_t> bytes) {
     parts->push_back({const_cast<uint8_t*>(bytes.data()), bytes.size()});
@@ -83,6 +89,7 @@ class SocketSender final : public Sender {
 
   std::unique_ptr<Socket> socket_;
   bool is_hashed_;
+  uint32_t codecs_;
   uint8_t bytes_[8];  // of an acknowledgement, as far as it came
   size_t num_bytes_ = 0;
   uint64_t acknowledged_ = 0;
@@ -185,8 +192,9 @@ class SocketReceiver final : public Receiver {
 
 }  // namespace
 
-std::unique_ptr<Sender> MakeSocketSender(std::unique_ptr<Socket> socket, bool is_hashed) {
-  return std::make_unique<SocketSender>(std::move(socket), is_hashed);
+std::unique_ptr<Sender> MakeSocketSender(std::unique_ptr<Socket> socket, bool is_hashed,
+                                         uint32_t codecs) {
+  return std::make_unique<SocketSender>(std::move(socket), is_hashed, codecs);
 }
 std::unique_ptr<Receiver> MakeSocketReceiver(std::unique_ptr<Socket> socket, int64_t pid,
                                              bool is_hashed) {

@@ -2,9 +2,10 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+// The system's header, as the C library's has not all that TCP_INFO tells; both do not go together.
+#include <linux/tcp.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 
@@ -130,6 +132,16 @@ void SetTcpOptions(int fd, bool is_control) {
   Option(fd, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
   // Not of data: a consumer that takes nothing for a minute is slow, and its machine is there.
   if (is_control) Option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnconfirmedMs);
+}
+
+std::optional<int64_t> NetworkNs(int fd) {
+  tcp_info info = {};
+  socklen_t size = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+      size < offsetof(tcp_info, tcpi_rwnd_limited) + sizeof info.tcpi_rwnd_limited)
+    return std::nullopt;
+  const uint64_t us = info.tcpi_busy_time - std::min(info.tcpi_busy_time, info.tcpi_rwnd_limited);
+  return static_cast<int64_t>(us) * 1000;
 }
 
 int ConnectTcp(const HostPort& to, int64_t timeout_ns, const std::function<bool()>& stopped,

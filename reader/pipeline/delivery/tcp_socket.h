@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace headrace::reader {
@@ -32,6 +33,11 @@ int ConnectTcp(const HostPort& to, int64_t timeout_ns, const std::function<bool(
 // within about 10 s where nothing is under way. `is_control`: messages go both ways all the time,
 // so that one which is not confirmed for so long means the same.
 void SetTcpOptions(int fd, bool is_control);
+
+// Time since the connection was made in which bytes were on their way or waited to be, less that in
+// which the receiver had no room (tcp_info: tcpi_busy_time, tcpi_rwnd_limited). None for another
+// socket, or where the system does not say.
+std::optional<int64_t> NetworkNs(int fd);
 
 // Not thread-safe.
 class TcpListener {

@@ -13,11 +13,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "reader/pipeline/delivery/address.h"
 #include "reader/pipeline/delivery/frame.h"
+#include "reader/pipeline/delivery/wire_codec.h"
 
 namespace headrace::reader {
 
@@ -34,6 +36,11 @@ class Sender {
   virtual uint64_t Acknowledged() = 0;
   // Waits until Acknowledged() >= batches.
   virtual void AwaitAcknowledged(uint64_t batches) = 0;
+  // Whether the consumer can unpack frames of this codec; never where no network is between.
+  virtual bool Takes(WireCodec /*codec*/) const { return false; }
+  // Time in which bytes were on their way or waited to be, and not for room at the receiver, as the
+  // system counts it; none where it does not.
+  virtual std::optional<int64_t> network_ns() const { return std::nullopt; }
 };
 
 struct ReceivedFrame {

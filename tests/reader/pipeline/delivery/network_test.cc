@@ -18,7 +18,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "reader/pipeline/delivery/connect.h"
+#include "reader/pipeline/delivery/wire.h"
 #include "tests/reader/pipeline/delivery/random_batch.h"
+#include "tests/reader/pipeline/delivery/same_batch.h"
 
 namespace headrace::reader {
 namespace {
@@ -101,6 +103,48 @@ TEST_P(Network, FramesOfEverySizeArriveWholeAndAreAcknowledged) {
   }
   producer.join();
   EXPECT_EQ(at, sent.size());
+}
+
+TEST_P(Network, CompressedBatchesArriveAsTheyWere) {
+  std::mt19937_64 random(TestSeed());
+  for (const WireCodec codec : {WireCodec::kLz4, WireCodec::kZstd, WireCodec::kRaw}) {
+    Listener listener(any_, ours_);
+    std::vector<TensorBatch> sent;
+    for (const uint64_t rows : {1, 1000, 100000, 0, 500}) {
+      sent.push_back(RandomBatch({.rows = rows, .dense = 3, .sparse = 2, .longest = 4}, random));
+      for (int64_t& id : sent.back().sparse.values) id &= 0xfff;
+    }
+    std::thread producer([&] {
+      auto sender = ConnectSender(listener.address(), {.credentials = ours_});
+      EXPECT_TRUE(sender->network_ns().has_value());
+      EXPECT_FALSE(sender->Takes(WireCodec::kRaw));
+      FrameEncoder encoder;
+      Wire wire(sender.get(), {.setting = codec});
+      for (const TensorBatch& batch : sent) {
+        wire.Begin();
+        std::vector<Frame> frames = encoder.Encode(batch);
+        wire.Pack(&frames);
+        EXPECT_EQ(IsPacked(frames.back().header), codec != WireCodec::kRaw);
+        for (const Frame& frame : frames) sender->Send(frame, UINT32_MAX);
+        wire.Sent();
+      }
+      sender->Send(encoder.End(true), UINT32_MAX);
+      sender->AwaitAcknowledged(sent.size());
+    });
+    auto receiver = Accept(&listener);
+    ASSERT_TRUE(receiver) << lines_;
+    FrameDecoder decoder;
+    size_t at = 0;
+    while (!decoder.ended()) {
+      const ReceivedFrame frame = receiver->Receive(UINT32_MAX);
+      const auto batch = decoder.Decode(frame.header, frame.body, frame.keep, frame.memory);
+      if (!batch) continue;
+      ExpectSame(sent[at++], *batch);
+      receiver->Acknowledge(at);
+    }
+    producer.join();
+    EXPECT_EQ(at, sent.size());
+  }
 }
 
 TEST_P(Network, AnotherTokenIsRefusedAndBothSidesSayIt) {
