@@ -17,7 +17,7 @@ constexpr uint32_t kLeastBatches = 8, kSettling = 2;
 constexpr double kHeldUp = 0.1, kBusy = 0.5;
 // A codec is kept if it gets so much more through while sending, and what comes through in all is
 // not less by chance: it may cost the pipeline its cores.
-constexpr double kWorthMore = 1.1, kAsMuch = 0.9;
+constexpr double kWorthMore = 1.1, kAsMuch = 0.97;
 // The one before is kept if it gets nearly as much through.
 constexpr double kWorthLess = 0.97;
 // Between trials; twice as long after each in vain.
