@@ -18,7 +18,9 @@ namespace {
 constexpr size_t kRowCostDraws = 400;
 constexpr uint64_t kRowCostSeed = 20261201;
 
-bool IsSending(const OperatorModel& op) { return op.kind == "serialize" || op.kind == "send"; }
+bool IsSending(const OperatorModel& op) {
+  return op.kind == "serialize" || op.kind == "send" || op.kind == "compress_frame";
+}
 
 // Counters of operator `i` over `windows` (over the run where there are none), per row.
 struct PerRow {

@@ -173,7 +173,7 @@ void SendLanes::AwaitRoom(Connection* connection) {
 }
 
 void SendLanes::SayUnreached(const Lane& lane, Connection* connection, const Error& error) {
-  if (!options_.note || error.code() == ExitCode::kInterrupted) return;
+  if (!options_.warn || error.code() == ExitCode::kInterrupted) return;
   const int64_t now = MonotonicNs();
   if (connection->unreached_ns == 0) connection->unreached_ns = now;
   const int64_t passed_ns = now - connection->unreached_ns;
@@ -185,9 +185,9 @@ void SendLanes::SayUnreached(const Lane& lane, Connection* connection, const Err
   if (!connection->said.insert(error.fact()).second) return;
   connection->was_said = true;
   if (!may_come_back)
-    return options_.note(fmt::format("cannot reach rank {}: {}", lane.rank, error.what()));
+    return options_.warn(fmt::format("cannot reach rank {}: {}", lane.rank, error.what()));
   const bool is_network = IsNetwork(ParseDeliveryAddress(connection->address, "/").kind);
-  options_.note(
+  options_.warn(
       fmt::format("has not reached rank {} for {} s: {}: {}; its batches wait. If the rank ended, "
                   "start all ranks again, each from its checkpoint{}",
                   lane.rank, passed_ns / 1'000'000'000, connection->address, error.fact(),
@@ -197,8 +197,8 @@ void SendLanes::SayUnreached(const Lane& lane, Connection* connection, const Err
 void SendLanes::SayReached(const Lane& lane, Connection* connection) {
   connection->unreached_ns = connection->full_ns = 0;
   connection->said.clear();
-  if (std::exchange(connection->was_said, false) && options_.note)
-    options_.note(fmt::format("reaches rank {} again", lane.rank));
+  if (std::exchange(connection->was_said, false) && options_.warn)
+    options_.warn(fmt::format("reaches rank {} again", lane.rank));
 }
 
 // Waits for a unit; looks meanwhile whether the client is still there, for what lies in the
@@ -260,9 +260,9 @@ bool SendLanes::Connect(Lane* lane, Connection* connection) {
     connection->sender = ConnectSender(to, {.ring_bytes = options_.ring_bytes,
                                             .stopped = stopped,
                                             .credentials = std::move(credentials)});
-    if (options_.tell)
+    if (options_.note)
       wire.note = [this, lane](const std::string& text) {
-        options_.tell(fmt::format("rank {}: {}", lane->rank, text));
+        options_.note(fmt::format("rank {}: {}", lane->rank, text));
       };
     connection->wire.emplace(connection->sender.get(), std::move(wire));
     SayReached(*lane, connection);
@@ -296,18 +296,17 @@ void SendLanes::Send(Lane* lane, Connection* connection, Element&& unit) {
       frames = connection->encoder->Encode(batch);
       scope.Done(batch.rows, unit.bytes, frames.back().bytes());
     }
-    connection->wire->Pack(&frames);
     account::OperatorScope scope(send_);
     AwaitRoom(connection);
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, wire_bytes = 0;
     for (const Frame& frame : frames) {
-      connection->sender->Send(frame, send_);
+      wire_bytes += connection->sender->Send(frame, send_);
       bytes += frame.bytes();
     }
     connection->on_the_way.push_back(bytes);
     connection->on_the_way_bytes += bytes;
-    scope.Done(batch.rows, bytes, bytes);
-    connection->wire->Sent();
+    scope.Done(batch.rows, bytes, wire_bytes);
+    connection->wire->Sent(bytes);
     std::lock_guard lock(mutex_);
     ++sent_;
   } catch (const Error& error) {

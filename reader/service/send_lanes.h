@@ -31,9 +31,9 @@ struct LaneOptions {
   std::function<void(const DeliveryAddress&)> check_address = {};
   // A line about a client that cannot be reached, once for each cause, and one when it is reached
   // after that; called by any thread.
-  std::function<void(const std::string&)> note = {};
+  std::function<void(const std::string&)> warn = {};
   // A line about how batches are sent to a client from now on; called by any thread.
-  std::function<void(const std::string&)> tell = {};
+  std::function<void(const std::string&)> note = {};
   // A client that is not there is none for so long: it may be about to start again.
   int64_t patience_ns = 60'000'000'000;
   // A client that has as many workers as it takes is full for so long: it may not know yet that one

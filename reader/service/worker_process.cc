@@ -116,8 +116,8 @@ class WorkerLoop {
                     },
                 .check_address =
                     [place = options.place](const DeliveryAddress& to) { place->CheckExposed(to); },
-                .note = options.warn,
-                .tell = options.note}) {}
+                .warn = options.warn,
+                .note = options.note}) {}
   ~WorkerLoop() { StopPipeline(); }
 
   bool Run() {

@@ -5,7 +5,7 @@
 //
 // fuzz run: share=2 length=16384 options=-len_control=0
 // fuzz sources: reader/pipeline/delivery/frame_encoder.cc reader/pipeline/delivery/frame_decoder.cc
-// fuzz sources: reader/pipeline/delivery/frame_hash.cc reader/pipeline/delivery/packed_frame.cc
+// fuzz sources: reader/pipeline/delivery/frame_hash.cc
 // fuzz sources: reader/pipeline/delivery/frame_hash_avx2.cc
 // fuzz sources: reader/pipeline/delivery/stream_copy.cc
 #include <algorithm>
@@ -66,8 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           HR_CHECK(key.tensor != nullptr, "a place without a key");
       }
       HR_CHECK(batch->dense.size() == batch->rows * batch->dense_names.size(), "dense");
-      HR_CHECK(IsPacked(header) || batch->MemoryBytes() <= 4 * (size + 64),
-               "more memory than bytes account for");
+      HR_CHECK(batch->MemoryBytes() <= 4 * (size + 64), "more memory than bytes account for");
     }
   } catch (const Error& error) {
     HR_CHECK(error.code() == ExitCode::kBadData, error.what());

@@ -123,7 +123,8 @@ std::unique_ptr<Sender> ConnectSender(const DeliveryAddress& address, SenderOpti
   socket->set_peer(fmt::format("the consumer (process {}) at {}", answer.pid, where));
   if (address.kind == DeliveryKind::kShm)
     return MakeRingSender(std::move(socket), options.ring_bytes);
-  return MakeSocketSender(std::move(socket), address.kind == DeliveryKind::kTcp, answer.codecs);
+  return MakeSocketSender(std::move(socket), address.kind == DeliveryKind::kTcp,
+                          IsNetwork(address.kind) ? answer.codecs : 0);
 }
 
 Listener::Listener(DeliveryAddress address, std::shared_ptr<const Credentials> credentials)

@@ -39,8 +39,8 @@ constexpr uint8_t kFrameUnhashed = 128;
 // body is on its way. Only of what sockets carry.
 constexpr uint8_t kFrameTrailer = 64;
 constexpr uint64_t kFrameTrailerBytes = 8;
-// Of a batch: its body is compressed (packed_frame.h). Only over a network, to a consumer that said
-// in its greeting that it can unpack it.
+// Of a batch, on its way through a socket to a consumer that said in its greeting that it can take
+// them: its body comes in blocks (wire_block.h), and the checksum is of these.
 constexpr uint8_t kFramePacked = 32;
 // Flag of kEnd: the producer came to the end of its data; without this flag it was stopped before.
 constexpr uint8_t kFrameComplete = 1;
@@ -50,7 +50,7 @@ struct FrameHeader {
   uint16_t version = kFrameVersion;
   uint8_t kind = 0;
   uint8_t flags = 0;
-  uint64_t body_bytes = 0;  // behind the header, as they are sent; a multiple of 64
+  uint64_t body_bytes = 0;  // behind the header; a multiple of 64
   uint64_t checksum = 0;    // XXH3-64 of the body, seeded by XXH3-64 of the header with checksum 0;
                             // 0 of frames without, and of those with a trailer
   uint64_t sequence = 0;    // of batches: 0, 1, ... on this connection; kEnd: how many there were

@@ -9,7 +9,6 @@
 #include "reader/pipeline/delivery/frame.h"
 #include "reader/pipeline/delivery/frame_hash.h"
 #include "reader/pipeline/delivery/frame_layout.h"
-#include "reader/pipeline/delivery/packed_frame.h"
 
 namespace headrace::reader {
 namespace {
@@ -136,6 +135,7 @@ std::optional<TensorBatch> FrameDecoder::Decode(const FrameHeader& header,
     ThrowBadFrame(fmt::format("a frame of {} bytes has {}", header.body_bytes, body.size()));
   if (HasTrailer(header) && memory != FrameMemory::kChecked)
     ThrowBadFrame("a frame has its checksum behind it where none can be");
+  if (IsPacked(header)) ThrowBadFrame("a frame comes in blocks where none can be");
   const bool is_lent = keep && memory == FrameMemory::kShared && !IsHashed(header) &&
                        header.kind == static_cast<uint8_t>(FrameKind::kBatch);
   uint64_t checksum = header.checksum;
@@ -171,13 +171,6 @@ std::optional<TensorBatch> FrameDecoder::Decode(const FrameHeader& header,
   }
   if (header.sequence != batches_)
     ThrowBadFrame(fmt::format("batch {} came where {} was due", header.sequence, batches_));
-  if (IsPacked(header)) {
-    if (is_lent) ThrowBadFrame("a frame is compressed where none can be");
-    const auto plain = UnpackBody(body);
-    CheckCounts(header, plain->size());
-    body = {plain->data(), plain->size()};
-    keep = plain;
-  }
   TensorBatch batch = DecodeBatch(header, body, keep, is_lent);
   ++batches_;
   return batch;

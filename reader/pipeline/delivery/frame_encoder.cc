@@ -81,14 +81,6 @@ std::optional<std::array<uint64_t, kNumSections>> SectionBytes(const FrameHeader
   return bytes;
 }
 
-void CheckCounts(const FrameHeader& header, uint64_t bytes) {
-  const auto sections = SectionBytes(header);
-  uint64_t total = 0;
-  for (int i = 0; sections && i < kNumSections; ++i) total += PaddedBytes((*sections)[i]);
-  if (!sections || total > bytes)
-    ThrowBadFrame(fmt::format("a frame's counts do not give its {} bytes", bytes));
-}
-
 uint64_t ChecksumSeed(FrameHeader header) {
   header.checksum = 0;
   return XXH3_64bits(&header, sizeof header);
@@ -127,7 +119,11 @@ FrameHeader ParseFrameHeader(std::span<const uint8_t> bytes) {
           kFrameRowIds | kFrameLabels | kFrameSparseWeights | kFrameWeightedWeights | kFramePacked;
       if ((flags & ~kKnown) != 0)
         ThrowBadFrame(fmt::format("a frame has unknown flags {:#x}", flags));
-      CheckCounts(header, IsPacked(header) ? kMaxFrameBytes : header.body_bytes);
+      const auto sections = SectionBytes(header);
+      uint64_t total = 0;
+      for (int i = 0; sections && i < kNumSections; ++i) total += PaddedBytes((*sections)[i]);
+      if (!sections || total > header.body_bytes)
+        ThrowBadFrame(fmt::format("a frame's counts do not give its {} bytes", header.body_bytes));
       return header;
     }
     case FrameKind::kEnd:

@@ -35,9 +35,6 @@ enum Section {
 // kMaxFrameBytes. Behind them come the groups and the spans, whose numbers stand in the origin.
 std::optional<std::array<uint64_t, kNumSections>> SectionBytes(const FrameHeader& header);
 
-// Throws Error kBadData when a batch's counts do not give a plain body of `bytes` or fewer.
-void CheckCounts(const FrameHeader& header, uint64_t bytes);
-
 // What the checksum of the body begins with.
 uint64_t ChecksumSeed(FrameHeader header);
 

@@ -11,9 +11,9 @@ std::optional<TensorBatch> ReceiveBatch(Receiver* from, FrameDecoder* decoder,
   account::OperatorScope scope(accounts.receive);
   const ReceivedFrame frame = from->Receive(accounts.receive);
   const uint64_t frame_bytes = sizeof frame.header + frame.body.size();
-  *bytes += frame_bytes;
+  *bytes += frame.wire_bytes;
   const bool is_batch = frame.header.kind == static_cast<uint8_t>(FrameKind::kBatch);
-  scope.Done(is_batch, frame.header.rows, frame_bytes, frame_bytes);
+  scope.Done(is_batch, frame.header.rows, frame.wire_bytes, frame_bytes);
   account::OperatorScope decoding(accounts.deserialize);
   std::optional<TensorBatch> batch =
       decoder->Decode(frame.header, frame.body, frame.keep, frame.memory);

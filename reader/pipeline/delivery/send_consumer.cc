@@ -87,22 +87,21 @@ void SendConsumer::Step(Element&& element, StopSignal* stop) {
       frames = encoder_.Encode(*batch);
       scope.Done(batch->rows, batch->MemoryBytes(), frames.back().bytes());
     }
-    wire_->Pack(&frames);
     account::OperatorScope scope(send_);
     failed_ = true;  // until the whole frame is there
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, wire_bytes = 0;
     for (const Frame& frame : frames) {
-      sender_->Send(frame, send_);
+      wire_bytes += sender_->Send(frame, send_);
       bytes += frame.bytes();
     }
     failed_ = false;
     ++sent_;
-    scope.Done(batch->rows, bytes, bytes);
+    scope.Done(batch->rows, bytes, wire_bytes);
     if (options_.window == 0) {
       account::WaitScope wait(send_, HR_WAIT_OUT);
       sender_->AwaitAcknowledged(sent_);
     }
-    wire_->Sent();
+    wire_->Sent(bytes);
   } catch (const Error& error) {
     // A pipeline that is being stopped drops what is in flight.
     if (error.code() == ExitCode::kInterrupted) return;

@@ -1,8 +1,9 @@
 // SendConsumer: the consumer of a pipeline that sends its batches to another process. A step is
 // done when the batch has been sent; at most `window` batches are in flight at a time.
 //
-// Accounts, in the stage "consumer": `serialize` makes the frame (its checksum; values are not
-// copied), `send` carries it; waits for a slow consumer are send's w_out.
+// Accounts, in the stage "consumer": `serialize` makes the frame (values are not copied), `send`
+// carries it, over TCP with its checksum; waits for a slow consumer are its w_out. `send.compress`
+// makes it smaller over a network.
 #pragma once
 #include <cstdint>
 #include <functional>

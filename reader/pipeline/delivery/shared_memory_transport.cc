@@ -34,12 +34,13 @@ class RingSender final : public Sender {
         control_memory_(SharedMapping::Create(kRingControlBytes, 1)),
         control_(reinterpret_cast<RingControl*>(control_memory_->data())) {}
 
-  void Send(const Frame& frame, uint32_t waiter) override {
+  uint64_t Send(const Frame& frame, uint32_t waiter) override {
     MakeRoomFor(frame.bytes(), waiter);
     const uint64_t written = control_->written.load(std::memory_order_relaxed);
     CopyFrame(frame, data_->data() + written % data_->bytes(), false);
     control_->written.store(written + frame.bytes(), std::memory_order_release);
     NotifyRing(&control_->producer_events, &control_->consumer_waits);
+    return frame.bytes();
   }
 
   uint64_t Acknowledged() override { return control_->acknowledged.load(); }
@@ -192,6 +193,7 @@ class RingReceiver final : public Receiver {
       frame.body = {from + sizeof(FrameHeader), frame.header.body_bytes};
       read_ += sizeof(FrameHeader) + frame.header.body_bytes;
       frame.keep = std::make_shared<HeldFrame>(held_, data_, read_);
+      frame.wire_bytes = sizeof frame.header + frame.header.body_bytes;
       frame.memory = FrameMemory::kShared;
       return frame;
     }

@@ -77,7 +77,7 @@ struct Greeting {
   uint32_t kind = 0;     // DeliveryKind
   int64_t pid = 0;
   uint32_t refusal = 0;  // of the answer: 0 = welcome
-  uint32_t codecs = 0;  // of the answer over a network: a bit for each WireCodec that it can unpack
+  uint32_t codecs = 0;   // of the answer: a WireBit for each that it can unpack
   uint32_t unused[8] = {};
 };
 static_assert(sizeof(Greeting) == 64);

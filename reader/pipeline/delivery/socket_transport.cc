@@ -14,6 +14,7 @@
 #include "reader/pipeline/delivery/frame_layout.h"
 #include "reader/pipeline/delivery/tcp_socket.h"
 #include "reader/pipeline/delivery/transport_parts.h"
+#include "reader/pipeline/delivery/wire_block.h"
 
 namespace headrace::reader {
 namespace {
@@ -27,35 +28,35 @@ class SocketSender final : public Sender {
   SocketSender(std::unique_ptr<Socket> socket, bool is_hashed, uint32_t codecs)
       : socket_(std::move(socket)), is_hashed_(is_hashed), codecs_(codecs) {}
 
-  void Send(const Frame& frame, uint32_t waiter) override {
+  uint64_t Send(const Frame& frame, uint32_t waiter) override {
     const auto waits = [waiter](bool begins) {
       begins ? hr_wait_begin(waiter, HR_WAIT_OUT) : hr_wait_end();
     };
     FrameHeader header = frame.header;
+    const bool is_packed =
+        codec_ != WireCodec::kRaw && header.kind == static_cast<uint8_t>(FrameKind::kBatch);
     header.flags |= is_hashed_ ? kFrameTrailer : kFrameUnhashed;
-    std::vector<iovec> parts = {{&header, sizeof header}};
-    if (!is_hashed_) {
+    if (is_packed) header.flags |= kFramePacked;
+    if (!is_hashed_ && !is_packed) {
+      std::vector<iovec> parts = {{&header, sizeof header}};
       for (const std::span<const uint8_t>& part : frame.parts) AddTo(&parts, part);
-      return socket_->Write(std::move(parts), waits);
+      socket_->Write(std::move(parts), waits);
+      return frame.bytes();
     }
-    // What was hashed is in a near cache when the system copies it.
-    FrameHasher hasher(ChecksumSeed(header));
-    size_t gathered = 0;
-    for (std::span<const uint8_t> part : frame.parts) {
-      while (!part.empty()) {
-        const auto piece = part.first(std::min(part.size(), kHashedBytes - gathered));
-        part = part.subspan(piece.size());
-        hasher.Add(piece);
-        AddTo(&parts, piece);
-        gathered += piece.size();
-        if (gathered < kHashedBytes) continue;
-        socket_->Write(std::exchange(parts, {}), waits);
-        gathered = 0;
+    Pieces pieces(this, waits, header);
+    if (is_packed) {
+      SendBlocks(frame, &pieces);
+    } else {
+      for (std::span<const uint8_t> part : frame.parts) {
+        while (!part.empty()) {
+          const auto piece = part.first(std::min(part.size(), pieces.room()));
+          part = part.subspan(piece.size());
+          pieces.Add(piece);
+          if (pieces.room() == 0) pieces.Flush();
+        }
       }
     }
-    uint64_t checksum = hasher.Hash();
-    AddTo(&parts, {reinterpret_cast<const uint8_t*>(&checksum), sizeof checksum});
-    socket_->Write(std::move(parts), waits);
+    return pieces.End();
   }
 
   uint64_t Acknowledged() override {
@@ -80,7 +81,11 @@ class SocketSender final : public Sender {
   }
 
   bool Takes(WireCodec codec) const override {
-    return (codecs_ >> static_cast<int>(codec) & 1) != 0;
+    return codec == WireCodec::kRaw || (codecs_ & WireBit(codec)) != 0;
+  }
+  void SetCodec(WireCodec codec, uint32_t packer) override {
+    codec_ = codec;
+    packer_account_ = packer;
   }
   std::optional<int64_t> network_ns() const override { return NetworkNs(socket_->fd()); }
 
@@ -89,9 +94,97 @@ class SocketSender final : public Sender {
     parts->push_back({const_cast<uint8_t*>(bytes.data()), bytes.size()});
   }
 
+  // A frame on its way: what was hashed is in a near cache when the system copies it.
+  class Pieces {
+   public:
+    Pieces(SocketSender* sender, std::function<void(bool)> waits, const FrameHeader& header)
+        : sender_(sender),
+          waits_(std::move(waits)),
+          header_(header),
+          hasher_(ChecksumSeed(header)),
+          bytes_(sizeof header) {
+      AddTo(&parts_, {reinterpret_cast<const uint8_t*>(&header_), sizeof header_});
+    }
+    Pieces(const Pieces&) = delete;
+    Pieces& operator=(const Pieces&) = delete;
+
+    size_t room() const { return kHashedBytes - gathered_; }
+    // `bytes` stay as they are until Flush.
+    void Add(std::span<const uint8_t> bytes) {
+      if (sender_->is_hashed_) hasher_.Add(bytes);
+      AddTo(&parts_, bytes);
+      gathered_ += bytes.size();
+    }
+    void Flush() {
+      sender_->socket_->Write(std::exchange(parts_, {}), waits_);
+      bytes_ += std::exchange(gathered_, 0);
+    }
+    // With the checksum. The bytes of all.
+    uint64_t End() {
+      uint64_t checksum = 0;
+      if (sender_->is_hashed_) {
+        checksum = hasher_.Hash();
+        AddTo(&parts_, {reinterpret_cast<const uint8_t*>(&checksum), sizeof checksum});
+        bytes_ += sizeof checksum;
+      }
+      Flush();
+      return bytes_;
+    }
+
+   private:
+    SocketSender* const sender_;
+    const std::function<void(bool)> waits_;
+    const FrameHeader header_;
+    FrameHasher hasher_;
+    std::vector<iovec> parts_;
+    size_t gathered_ = 0;
+    uint64_t bytes_;
+  };
+
+  void SendBlocks(const Frame& frame, Pieces* pieces) {
+    uint64_t stored_bytes = 0;
+    const auto send = [&](std::span<const uint8_t> plain) {
+      WireBlock block;
+      std::span<const uint8_t> stored;
+      {
+        account::OperatorScope scope(packer_account_);
+        block = packer_.Pack(plain, codec_, &stored);
+      }
+      pieces->Add({reinterpret_cast<const uint8_t*>(&block), sizeof block});
+      pieces->Add(stored);
+      pieces->Flush();
+      stored_bytes += sizeof block + stored.size();
+    };
+    // Long parts go from where they lie, short ones together. All begin at a multiple of 64 of the
+    // body, and so does what is gathered: integers are whole.
+    gathered_.clear();
+    const auto flush = [&] {
+      if (!gathered_.empty()) send({gathered_.data(), gathered_.size()});
+      gathered_.clear();
+    };
+    for (std::span<const uint8_t> part : frame.parts) {
+      if (part.size() >= kLongPart) flush();
+      while (part.size() >= kLongPart) {
+        const size_t whole = part.size() / kFrameAlignment * kFrameAlignment;
+        const auto piece = part.first(std::min<size_t>(whole, kWireBlockBytes));
+        send(piece);
+        part = part.subspan(piece.size());
+      }
+      if (gathered_.size() + part.size() > kWireBlockBytes) flush();
+      gathered_.insert(gathered_.end(), part.begin(), part.end());
+    }
+    flush();
+    hr_done(packer_account_, 1, frame.header.rows, frame.header.body_bytes, stored_bytes);
+  }
+
+  static constexpr size_t kLongPart = 32 << 10;
   std::unique_ptr<Socket> socket_;
   bool is_hashed_;
-  uint32_t codecs_;
+  uint32_t codecs_;  // a bit for each that the consumer takes
+  WireCodec codec_ = WireCodec::kRaw;
+  uint32_t packer_account_ = UINT32_MAX;
+  BlockPacker packer_;
+  std::vector<uint8_t> gathered_;
   uint8_t bytes_[8];  // of an acknowledgement, as far as it came
   size_t num_bytes_ = 0;
   uint64_t acknowledged_ = 0;
@@ -121,19 +214,36 @@ class SocketReceiver final : public Receiver {
     if (is_hashed_ && !IsHashed(frame.header))
       throw Error(ExitCode::kBadData, "a frame came over TCP without a checksum");
     FrameHasher hasher(ChecksumSeed(frame.header));
+    const auto read = [&](std::span<uint8_t> bytes) {
+      if (!socket_->Read(bytes, 0, waits)) socket_->Gone();
+      if (IsHashed(frame.header)) hasher.Add(bytes);
+      frame.wire_bytes += bytes.size();
+    };
+    frame.wire_bytes = sizeof bytes;
     // Memory for what has come, never for what a header claims.
     auto body = std::make_shared<Array<uint8_t>>();
     uint64_t have = 0;
     while (have < frame.header.body_bytes) {
-      if (have == body->size())
-        body->resize(std::min(frame.header.body_bytes,
-                              std::max<uint64_t>({last_bytes_, kFirstBytes, 2 * have})));
-      const uint64_t until = IsHashed(frame.header)
-                                 ? std::min<uint64_t>(body->size(), have + kHashedBytes)
-                                 : body->size();
-      if (!socket_->Read({body->data() + have, until - have}, 0, waits)) socket_->Gone();
-      if (IsHashed(frame.header)) hasher.Add({body->data() + have, until - have});
-      have = until;
+      WireBlock block;
+      const uint64_t left = frame.header.body_bytes - have;
+      if (IsPacked(frame.header)) {
+        read({reinterpret_cast<uint8_t*>(&block), sizeof block});
+        BlockUnpacker::Check(block, left);
+      }
+      if (have + std::max<uint64_t>(block.plain, 1) > body->size())
+        body->resize(
+            std::min(frame.header.body_bytes,
+                     std::max<uint64_t>({last_bytes_, kFirstBytes, 2 * have, have + block.plain})));
+      uint64_t step = std::min(IsHashed(frame.header) ? kHashedBytes : left, body->size() - have);
+      if (IsPacked(frame.header)) step = block.plain;
+      const std::span<uint8_t> plain(body->data() + have, step);
+      if (BlockUnpacker::IsPlain(block)) {
+        read(plain);
+      } else {
+        read(unpacker_.Room(block));
+        unpacker_.Unpack(block, plain);
+      }
+      have += step;
     }
     uint64_t checksum = frame.header.checksum;
     if (HasTrailer(frame.header) &&
@@ -144,6 +254,8 @@ class SocketReceiver final : public Receiver {
                   fmt::format("the checksum of frame {} differs: it was damaged on its way",
                               frame.header.sequence));
     last_bytes_ = have;
+    if (HasTrailer(frame.header)) frame.wire_bytes += sizeof checksum;
+    frame.header.flags &= static_cast<uint8_t>(~kFramePacked);
     frame.body = {body->data(), have};
     frame.keep = std::move(body);
     frame.memory = FrameMemory::kChecked;
@@ -189,6 +301,7 @@ class SocketReceiver final : public Receiver {
   uint8_t bytes_[8];
   size_t num_bytes_ = 0;  // of bytes_, the last ones: not written yet
   int64_t pid_;
+  BlockUnpacker unpacker_;
   uint64_t last_bytes_ = 0;  // of a body: the next one is trusted to be as long
 };
 

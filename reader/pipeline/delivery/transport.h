@@ -30,14 +30,17 @@ class Sender {
  public:
   virtual ~Sender() = default;
   // Takes the whole frame before it returns; waits for room go to operator account `waiter` as
-  // w_out.
-  virtual void Send(const Frame& frame, uint32_t waiter) = 0;
+  // w_out. The bytes that it took on its way.
+  virtual uint64_t Send(const Frame& frame, uint32_t waiter) = 0;
   // Number of batches that the consumer is done with. Never blocks.
   virtual uint64_t Acknowledged() = 0;
   // Waits until Acknowledged() >= batches.
   virtual void AwaitAcknowledged(uint64_t batches) = 0;
-  // Whether the consumer can unpack frames of this codec; never where no network is between.
-  virtual bool Takes(WireCodec /*codec*/) const { return false; }
+  // Whether the consumer can unpack batches of this codec.
+  virtual bool Takes(WireCodec codec) const { return codec == WireCodec::kRaw; }
+  // Makes batches smaller from now on; to whom it Takes. The work goes to operator account
+  // `packer`.
+  virtual void SetCodec(WireCodec /*codec*/, uint32_t /*packer*/) {}
   // Time in which bytes were on their way or waited to be, and not for room at the receiver, as the
   // system counts it; none where it does not.
   virtual std::optional<int64_t> network_ns() const { return std::nullopt; }
@@ -48,6 +51,7 @@ struct ReceivedFrame {
   std::span<const uint8_t> body;     // until the next Receive
   std::shared_ptr<const void> keep;  // if not null: keeps the body valid for as long as it is held
   FrameMemory memory = FrameMemory::kOwn;
+  uint64_t wire_bytes = 0;  // that it took on its way
 };
 
 // Receive: one thread; Acknowledge: any.

@@ -1,12 +1,10 @@
-// Wire: the batches of one connection over a network, compressed where that gets more through
-// (wire_choice.h) or where the pipeline file says so. What every sender of batches shares.
+// Wire: how the batches of one connection are made smaller on their way: as the pipeline file says,
+// or as gets most through (wire_choice.h). What every sender of batches shares.
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
-#include "reader/pipeline/delivery/packed_frame.h"
 #include "reader/pipeline/delivery/transport.h"
 #include "reader/pipeline/delivery/wire_choice.h"
 
@@ -14,7 +12,7 @@ namespace headrace::reader {
 
 struct WireOptions {
   WireSetting setting = {};
-  uint32_t stage = UINT32_MAX;  // whose operator `compress` it is
+  uint32_t stage = UINT32_MAX;  // whose operator `send.compress` it is
   // A line about another codec and why.
   std::function<void(const std::string&)> note = {};
 };
@@ -23,28 +21,22 @@ struct WireOptions {
 class Wire {
  public:
   // `sender` outlives it.
-  Wire(const Sender* sender, WireOptions options);
+  Wire(Sender* sender, WireOptions options);
 
   // Before all that is done to get the next batch away.
   void Begin();
-  // Compresses the batch among `frames`, as FrameEncoder gave them; they are valid until the next
-  // call.
-  void Pack(std::vector<Frame>* frames);
-  // The last ones are sent.
-  void Sent();
+  // It was sent: so many bytes, as it was.
+  void Sent(uint64_t bytes);
 
  private:
-  bool packs() const { return codec_ != WireCodec::kRaw; }
+  void Use(WireCodec codec);
 
-  const Sender* const sender_;
+  Sender* const sender_;
   const WireOptions options_;
-  WireCodec codec_ = WireCodec::kRaw;
   bool chooses_ = false;
   WireChoice choice_;
-  FramePacker packer_;
   WireCounts counts_;
   int64_t begin_ns_ = 0;
-  uint32_t compress_ = UINT32_MAX;  // account
 };
 
 }  // namespace headrace::reader

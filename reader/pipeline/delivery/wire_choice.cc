@@ -9,9 +9,10 @@ namespace headrace::reader {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-// What is measured at a time: so long, and so many batches.
-constexpr int64_t kWindowNs = kSecond;
-constexpr uint32_t kLeastBatches = 8, kSettling = 2;
+// What is measured at a time: so long, and so many batches. A trial takes longer: its first batches
+// are made already, so that it hides what packing costs the pipeline.
+constexpr int64_t kWindowNs = kSecond, kTrialNs = 3 * kSecond;
+constexpr uint32_t kLeastBatches = 8;
 // The network holds batches up from so much of the time, and that matters to a sender that is at it
 // for so much.
 constexpr double kHeldUp = 0.1, kBusy = 0.5;
@@ -20,8 +21,11 @@ constexpr double kHeldUp = 0.1, kBusy = 0.5;
 constexpr double kWorthMore = 1.1, kAsMuch = 0.97;
 // The one before is kept if it gets nearly as much through.
 constexpr double kWorthLess = 0.97;
-// Between trials; twice as long after each in vain.
+// What comes through in all decides where it is that much more.
+constexpr double kClearlyMore = 1.05;
+// Between trials; twice as long after each in vain, or where what was won was given up soon.
 constexpr int64_t kFirstPauseNs = 10 * kSecond, kLastPauseNs = 640 * kSecond;
+constexpr int64_t kSoonNs = 300 * kSecond;
 
 WireCodec After(WireCodec codec) { return static_cast<WireCodec>(static_cast<int>(codec) + 1); }
 WireCodec Before(WireCodec codec) { return static_cast<WireCodec>(static_cast<int>(codec) - 1); }
@@ -41,22 +45,22 @@ void WireChoice::Begin(int64_t now_ns, const WireCounts& counts) {
   batches_ = 0;
 }
 
-void WireChoice::Try(WireCodec codec, const Rates& rates) {
-  kept_ = std::exchange(codec_, codec);
-  before_ = rates;
-  settling_ = kSettling;
+void WireChoice::Use(WireCodec codec, const WireCounts& counts) {
+  codec_ = codec;
+  is_settling_ = true;
+  earlier_ = counts.sent;
 }
 
 std::optional<std::string> WireChoice::Sent(int64_t now_ns, const WireCounts& counts) {
-  ++batches_;
-  if (!has_begun_ || (settling_ > 0 && --settling_ == 0)) {
-    has_begun_ = true;
+  if (is_settling_) {
+    is_settling_ = counts.acknowledged < earlier_;
     Begin(now_ns, counts);
     return std::nullopt;
   }
+  ++batches_;
   const int64_t passed_ns = now_ns - begin_ns_;
   const int64_t sending_ns = counts.sending_ns - begin_.sending_ns;
-  if (settling_ > 0 || passed_ns < kWindowNs || batches_ < kLeastBatches || sending_ns <= 0)
+  if (passed_ns < (kept_ ? kTrialNs : kWindowNs) || batches_ < kLeastBatches || sending_ns <= 0)
     return std::nullopt;
   const auto bytes = static_cast<double>(counts.bytes - begin_.bytes);
   const auto passed = static_cast<double>(passed_ns), sending = static_cast<double>(sending_ns);
@@ -64,39 +68,45 @@ std::optional<std::string> WireChoice::Sent(int64_t now_ns, const WireCounts& co
                        static_cast<double>(counts.network_ns - begin_.network_ns) / passed,
                        sending / passed};
   Begin(now_ns, counts);
-  const std::string line = Judge(now_ns, rates);
+  const std::string line = Judge(now_ns, counts, rates);
   if (line.empty()) return std::nullopt;
   return line;
 }
 
-std::string WireChoice::Judge(int64_t now_ns, const Rates& rates) {
+std::string WireChoice::Judge(int64_t now_ns, const WireCounts& counts, const Rates& rates) {
   if (!kept_) {
     const bool is_held_up = rates.network >= kHeldUp && rates.busy >= kBusy;
-    if (is_held_up && codec_ != WireCodec::kZstd && now_ns >= up_at_ns_) {
-      Try(After(codec_), rates);
-    } else if (codec_ != WireCodec::kRaw && now_ns >= down_at_ns_) {
-      Try(Before(codec_), rates);
-    }
+    const bool goes_up = is_held_up && codec_ != WireCodec::kZstd && now_ns >= up_at_ns_;
+    if (!goes_up && (codec_ == WireCodec::kNarrow || now_ns < down_at_ns_)) return "";
+    kept_ = codec_;
+    before_ = rates;
+    Use(goes_up ? After(codec_) : Before(codec_), counts);
     return "";
   }
   const WireCodec before = *std::exchange(kept_, std::nullopt);
   const double gain = rates.sending / before_.sending;
-  const bool is_more = codec_ > before, passes = rates.passing >= kAsMuch * before_.passing;
-  if (passes && gain >= (is_more ? kWorthMore : kWorthLess)) {
-    up_pause_ns_ = down_pause_ns_ = 0;
+  const double in_all = rates.passing / before_.passing;
+  const bool is_more = codec_ > before;
+  if (is_more && gain >= kWorthMore && in_all >= kAsMuch) {
+    up_at_ns_ = since_ns_ = now_ns;
+    down_pause_ns_ = 0;
     down_at_ns_ = now_ns + kFirstPauseNs;
-    up_at_ns_ = is_more ? now_ns : now_ns + kFirstPauseNs;
-    if (!is_more)
-      return fmt::format("batches are sent {} again: the network lets as many through",
-                         codec_ == WireCodec::kRaw ? "as they are" : NameOf(codec_));
     return fmt::format(
         "batches are compressed with {} from now on: the network was busy for {:.0f} % of the "
         "time, "
         "and {:.2f} times as many bytes a second get through",
         NameOf(codec_), 100 * std::min(before_.network, 1.0), gain);
   }
-  codec_ = before;
-  settling_ = kSettling;
+  if (!is_more && (in_all >= kClearlyMore || (gain >= kWorthLess && in_all >= kAsMuch))) {
+    if (now_ns - since_ns_ >= kSoonNs) up_pause_ns_ = 0;
+    since_ns_ = now_ns;
+    up_at_ns_ = now_ns + Lengthen(&up_pause_ns_);
+    down_at_ns_ = now_ns + kFirstPauseNs;
+    return fmt::format(
+        "batches are {}: the network lets as many through",
+        codec_ == WireCodec::kNarrow ? "no longer compressed" : "compressed with lz4 again");
+  }
+  Use(before, counts);
   (is_more ? up_at_ns_ : down_at_ns_) =
       now_ns + Lengthen(is_more ? &up_pause_ns_ : &down_pause_ns_);
   return "";

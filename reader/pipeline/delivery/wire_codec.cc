@@ -8,6 +8,8 @@ namespace headrace::reader {
 
 const char* NameOf(WireCodec codec) {
   switch (codec) {
+    case WireCodec::kNarrow:
+      return "narrow";
     case WireCodec::kLz4:
       return "lz4";
     case WireCodec::kZstd:
@@ -20,10 +22,11 @@ const char* NameOf(WireCodec codec) {
 
 WireSetting ParseWire(const std::string& text) {
   if (text == "auto") return std::nullopt;
-  for (const WireCodec codec : {WireCodec::kRaw, WireCodec::kLz4, WireCodec::kZstd})
+  for (const WireCodec codec :
+       {WireCodec::kRaw, WireCodec::kNarrow, WireCodec::kLz4, WireCodec::kZstd})
     if (text == NameOf(codec)) return codec;
   throw Error(ExitCode::kUsage, fmt::format("{:?} is no way of sending batches", text), {},
-              "use \"auto\", \"raw\", \"lz4\" or \"zstd\"");
+              "use \"auto\", \"raw\", \"narrow\", \"lz4\" or \"zstd\"");
 }
 
 }  // namespace headrace::reader

@@ -99,7 +99,7 @@ TEST_F(ServiceReaching, AWorkerSaysWhichRankItCannotReachOnceAndOnlyIfItLasts) {
   const std::string address = "unix:" + (folder_ / "rank-0").string();
   constexpr int64_t kPatienceNs = 1'000'000'000;
   SendLanes lanes(
-      {.note = [this](const std::string& line) { Note(line); }, .patience_ns = kPatienceNs});
+      {.warn = [this](const std::string& line) { Note(line); }, .patience_ns = kPatienceNs});
   lanes.SetTerm(1, {address});
   StopSignal stop;
 
@@ -130,7 +130,7 @@ TEST_F(ServiceReaching, AWorkerSaysWhichRankItCannotReachOnceAndOnlyIfItLasts) {
 
 TEST_F(ServiceReaching, ARankThatIsStartedAgainSoonIsNothingToTell) {
   const DeliveryAddress address = {DeliveryKind::kUnix, (folder_ / "rank-0").string(), {}};
-  SendLanes lanes({.note = [this](const std::string& line) { Note(line); }});
+  SendLanes lanes({.warn = [this](const std::string& line) { Note(line); }});
   lanes.SetTerm(1, {FormatDeliveryAddress(address)});
   StopSignal stop;
   ASSERT_TRUE(lanes.Put(0, UnitOfTerm(1), &stop));
@@ -235,7 +235,7 @@ TEST_F(ServiceReaching, ARankOfAnotherHeadraceIsNamedAtOnceWithWhatToDo) {
   std::atomic<bool> is_over{false};
   std::thread accepting(
       [&] { EXPECT_FALSE(listener.Accept([&] { return is_over || MonotonicNs() > deadline_; })); });
-  SendLanes lanes({.note = [this](const std::string& line) { Note(line); }});
+  SendLanes lanes({.warn = [this](const std::string& line) { Note(line); }});
   lanes.SetTerm(1, {"unix:" + (folder_ / "rank-0").string()});
   StopSignal stop;
   const int64_t until = MonotonicNs() + 30'000'000'000;  // half of its patience
