@@ -254,7 +254,7 @@ TEST_F(ServiceReaching, ARankOfAnotherHeadraceIsNamedAtOnceWithWhatToDo) {
 TEST_F(ServiceReaching, AWorkerSendsNothingToAnAddressThatOthersCouldReadAt) {
   const JobPlace place((folder_ / "job").string(), SecretFiles{}, true);
   SendLanes lanes({.check_address = [&](const DeliveryAddress& to) { place.CheckExposed(to); },
-                   .note = [this](const std::string& line) { Note(line); }});
+                   .warn = [this](const std::string& line) { Note(line); }});
   lanes.SetTerm(1, {"tcp:192.0.2.1:7070"});
 
   StopSignal stop;
