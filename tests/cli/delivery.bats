@@ -139,6 +139,8 @@ send() { "$HEADRACE" run t/pipeline.toml --no-record -q --set consumer.step=0 --
   one_line_error 2 "did you mean 'window'"
   run "$HEADRACE" run t/pipeline.toml --no-record --set delivery.ring=1KiB
   one_line_error 2 "ring must be from 64KiB to 4GiB"
+  run "$HEADRACE" run t/pipeline.toml --no-record --set delivery.wire=snappy
+  one_line_error 2 'use "auto", "raw", "narrow", "lz4" or "zstd"'
   run "$HEADRACE" run t/pipeline.toml --no-record --checksum --set delivery.to=unix:a
   one_line_error 2 "give --checksum to 'headrace consume'"
 }

@@ -14,8 +14,8 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kWindowNs = kSecond, kTrialNs = 3 * kSecond;
 constexpr uint32_t kLeastBatches = 8;
 // The network holds batches up from so much of the time, and that matters to a sender that is at it
-// for so much.
-constexpr double kHeldUp = 0.1, kBusy = 0.5;
+// for so much. A loopback device that moves 1 GB/s counts as busy for half of it.
+constexpr double kHeldUp = 0.75, kBusy = 0.5;
 // A codec is kept if it gets so much more through while sending, and what comes through in all is
 // not less by chance: it may cost the pipeline its cores.
 constexpr double kWorthMore = 1.1, kAsMuch = 0.97;
