@@ -214,10 +214,10 @@ class SocketReceiver final : public Receiver {
     if (is_hashed_ && !IsHashed(frame.header))
       throw Error(ExitCode::kBadData, "a frame came over TCP without a checksum");
     FrameHasher hasher(ChecksumSeed(frame.header));
-    const auto read = [&](std::span<uint8_t> bytes) {
-      if (!socket_->Read(bytes, 0, waits)) socket_->Gone();
-      if (IsHashed(frame.header)) hasher.Add(bytes);
-      frame.wire_bytes += bytes.size();
+    const auto read = [&](std::span<uint8_t> to) {
+      if (!socket_->Read(to, 0, waits)) socket_->Gone();
+      if (IsHashed(frame.header)) hasher.Add(to);
+      frame.wire_bytes += to.size();
     };
     frame.wire_bytes = sizeof bytes;
     // Memory for what has come, never for what a header claims.
@@ -234,8 +234,9 @@ class SocketReceiver final : public Receiver {
         body->resize(
             std::min(frame.header.body_bytes,
                      std::max<uint64_t>({last_bytes_, kFirstBytes, 2 * have, have + block.plain})));
-      uint64_t step = std::min(IsHashed(frame.header) ? kHashedBytes : left, body->size() - have);
-      if (IsPacked(frame.header)) step = block.plain;
+      const uint64_t most = IsHashed(frame.header) ? kHashedBytes : left;
+      const uint64_t step =
+          IsPacked(frame.header) ? block.plain : std::min(most, body->size() - have);
       const std::span<uint8_t> plain(body->data() + have, step);
       if (BlockUnpacker::IsPlain(block)) {
         read(plain);
