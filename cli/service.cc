@@ -276,6 +276,7 @@ int Service(const ServiceOptions& options) {
   }
   if (options.end->Parsed()) {
     AskDispatcher(options, service::Command{"end", ""});
+    SayService(options, options.job + " was told to end");
     return 0;
   }
   if (options.run_pool->Parsed()) return RunPool(options);

@@ -27,7 +27,9 @@ std::string AskDispatcher(const ServiceOptions& options, const reader::service::
                 options.job,
                 place->folder().empty()
                     ? ""
-                    : "start one: headrace service up PIPELINE --job " + options.job);
+                    : fmt::format("start a job: headrace service up PIPELINE --job {0}; or a pool: "
+                                  "headrace service pool {0}",
+                                  options.job));
   connection->Send(question);
   for (const int64_t until = MonotonicNs() + kAnswerNs; MonotonicNs() < until;) {
     for (const service::Message& message : connection->Receive(100)) {

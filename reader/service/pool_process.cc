@@ -1,5 +1,7 @@
 #include "reader/service/pool_process.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "base/clock.h"
@@ -86,6 +88,10 @@ bool PoolProcess::Run() {
   while (!interrupted() && !state.was_told_to_end) state.Turn();
   state.is_parting = true;
   state.Send(state.pool.BeginParting());
+  if (state.options.note && state.pool.has_machines())
+    state.options.note(
+        fmt::format("ends once workers have finished their splits, after {} s at most",
+                    state.options.parting_ns / 1'000'000'000));
   const int64_t until = MonotonicNs() + state.options.parting_ns;
   while (state.pool.has_machines() && MonotonicNs() < until) state.Turn();
   return state.was_told_to_end;

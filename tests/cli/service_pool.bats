@@ -47,7 +47,8 @@ begin() {
   until_true '[ "$(pool_status | jq ".machines[0].running_count")" = 0 ]'
   run "$HEADRACE" service status "$DIR/pool"
   [[ "$output" == *"next: headrace service up PIPELINE --pool"* ]]
-  "$HEADRACE" service end "$DIR/pool"
+  run "$HEADRACE" service end "$DIR/pool"
+  [[ $status -eq 0 && "$output" == *"$DIR/pool was told to end" ]]
   wait "$pool"
 }
 
