@@ -1,6 +1,5 @@
 // Narrowing: 64-bit integers without their upper halves where these are zero, as most ids of a
-// table have them. By groups of 64: one that fits 32 bits as a whole is stored so. At the speed of
-// copying.
+// table have them. By groups of 64: one that fits 32 bits as a whole is stored so.
 //
 //   a bit for each group, set if it is narrow, in whole u64 | the groups | bytes behind the last
 //   whole integer

@@ -93,8 +93,7 @@ std::string WireChoice::Judge(int64_t now_ns, const WireCounts& counts, const Ra
     down_at_ns_ = now_ns + kFirstPauseNs;
     return fmt::format(
         "batches are compressed with {} from now on: the network was busy {:.0f} % of the time, "
-        "and "
-        "{:.2f} times as many bytes a second get through",
+        "and {:.2f} times as many bytes a second get through",
         NameOf(codec_), 100 * std::min(before_.network, 1.0), gain);
   }
   if (!is_more && (in_all >= kClearlyMore || (gain >= kWorthLess && in_all >= kAsMuch))) {
