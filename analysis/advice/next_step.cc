@@ -150,25 +150,20 @@ NextStep OfPlan(const RunView& run, const PipelineModel& model, const Allocation
         fmt::format("{}: {} predicted. {} Measure both alternately:", words, gain, ToText(*tried));
     return next;
   }
-  if (!plan.unknown_store.empty()) {
-    next.text = fmt::format(
-        "{}: {} predicted. What stage {} waits for may have no more to give; {}. {}", words, gain,
-        Printable(plan.unknown_store), SeenOf(run, plan.unknown_store), measure);
-    return next;
-  }
+  next.text = fmt::format("No change is sure to help. {} may: {} predicted. ", words, gain);
   const bool more_threads =
       std::any_of(plan.changes.begin(), plan.changes.end(), [](const Change& change) {
         return change.knob.ends_with(".parallelism") && change.to > change.from;
       });
-  if (more_threads && model.cores_contended() && !model.others_are_peers()) {
-    next.text = fmt::format(
-        "{}: {} predicted. Other programs may be in other control groups or sessions: more threads "
-        "then get no more CPU time. {}",
-        words, gain, measure);
-    return next;
+  if (!plan.unknown_store.empty()) {
+    next.text += fmt::format("What stage {} waits for may have no more to give; {}. ",
+                             Printable(plan.unknown_store), SeenOf(run, plan.unknown_store));
+  } else if (more_threads && model.cores_contended() && !model.others_are_peers()) {
+    next.text +=
+        "Other programs may be in other control groups or sessions: more threads then get no more "
+        "CPU time. ";
   }
-  next.text =
-      fmt::format("No change is sure to help. {} may: {} predicted. {}", words, gain, measure);
+  next.text += measure;
   return next;
 }
 

@@ -36,11 +36,10 @@ def rounding(text):
 
 def bounds_beside(flat):
     """Contradictions of the sentence that says why: what limits comes first, and has the smallest bound."""
-    why = re.search(r" why (.*?)Measured: ", flat)
-    decided = re.search(r" limit (?!undecided)(?!.*? together )", flat)
-    if not why or not decided or " but " in flat or "waits for the slowest" in why[1]:
+    said = re.search(r" limit ((?:(?! limit ).)*?) why (.*?)Measured: ", flat)
+    if not said or said[1].startswith("undecided") or " together" in said[1] or " but " in flat or "waits for the slowest" in said[2]:
         return []
-    rates = [value_of(rate) for rate in RATE.findall(why[1])]
+    rates = [value_of(rate) for rate in RATE.findall(said[2])]
     if len(rates) > 1 and rates[0] > BOUND_MARGIN * min(rates[1:]):
         return [f"the limit allows {rates[0]:g}, another {min(rates[1:]):g} batches/s"]
     return []

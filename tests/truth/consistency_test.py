@@ -46,6 +46,11 @@ class Consistency(unittest.TestCase):
                 self.assertEqual(len(found), 1, found)
                 self.assertIn(word, found[0])
 
+    def test_limits_together_need_not_have_the_smallest_bound_first(self):
+        page = GOOD.replace("1 thread. Measured", "1 thread; parse could do 107 batches/s. Measured") + " next  CPU cores will limit it\n"
+        self.assertEqual(len(consistency.of_text(page)), 1)
+        self.assertEqual(consistency.of_text(page.replace("fetch (probability > 0.99)", "fetch and parse together")), [])
+
     def test_each_contradiction_of_figures(self):
         worse = [{"name": "fetch", "bound_batches_per_second": 199.0}, {"name": "load", "bound_batches_per_second": 161.0}]
         self.assertEqual(len(consistency.of_report(report(findings=worse))), 1)
