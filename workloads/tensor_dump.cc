@@ -116,6 +116,7 @@ class Dumper final : public reader::Consumer {
   uint64_t DeliveredSteps(uint64_t taken) override { return consumer_->DeliveredSteps(taken); }
   bool SavesAfterFailure() const override { return consumer_->SavesAfterFailure(); }
   void Finish(bool complete) override { consumer_->Finish(complete); }
+  std::vector<std::string> notes() const override { return consumer_->notes(); }
 
   void Step(reader::Element&& batch, reader::StopSignal* stop) override {
     const auto* tensors = batch.payload.Get<TensorBatch>();

@@ -36,6 +36,8 @@ class Consumer {
   // stopped before that, by an error, an interruption or RequestStop (the end of `run --duration`).
   // Waits until all steps taken are delivered, or throws Error. Not called when a step failed.
   virtual void Finish(bool /*complete*/) {}
+  // Afterwards: lines about what became of the batches, for people.
+  virtual std::vector<std::string> notes() const { return {}; }
 };
 
 }  // namespace headrace::reader

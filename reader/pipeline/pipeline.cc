@@ -204,7 +204,9 @@ uint32_t Pipeline::parallelism(const std::string& stage) const {
 }
 
 std::vector<std::string> Pipeline::notes() const {
-  return NotesOf(state_->spec, *state_->input, state_->progress);
+  std::vector<std::string> notes = NotesOf(state_->spec, *state_->input, state_->progress);
+  for (std::string& note : state_->consumer->notes()) notes.push_back(std::move(note));
+  return notes;
 }
 
 std::vector<StageWaits> Pipeline::stage_waits(int64_t now_ns) const {

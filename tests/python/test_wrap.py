@@ -198,7 +198,7 @@ show(seen=seen)
 
     def test_rows_of_a_batch(self):
         answer = self.run_program(PRELUDE + """
-from headrace._batches import _rows
+from headrace._batches import rows_of
 class Tensor:
     def __init__(self, *shape): self.shape = shape
     def __len__(self): return self.shape[0]
@@ -206,21 +206,27 @@ t = Tensor(32, 3)
 class Odd:
     def __len__(self): return 7
 cases = [(t, False), ([t, Tensor(32)], True), ((t, t), False), ({"x": t}, False), ([Tensor(3, 3)] * 5, False),
-         ([1, 2, 3], True), ((1, 2), False), ("abc", False), (5, False), (None, False), ([], True), (Tensor(), False),
+         ([1, 2, 3], True), ((1, 2), False), ("abc", False), (5, False), (None, False), ([], True),
          ([{"x": 1}] * 4, False), (Odd(), False), ({"x": [t, t]}, False)]
-print(json.dumps([_rows(batch, None, collated) for batch, collated in cases]))
+print(json.dumps([rows_of(batch, collated) for batch, collated in cases]))
 """).answer
-        self.assertEqual(answer, [32, 32, 32, 32, 5, 3, 2, 0, 0, 0, 0, 0, 4, 7, 32])
+        self.assertEqual(answer, [32, 32, 32, 32, 5, 3, 2, 0, 0, 0, 0, 4, 7, 32])
 
     def test_rows_that_are_told(self):
         answer = self.measured("""
 def odd(batch): raise RuntimeError
+class Scalar:
+    shape = ()
+    def __len__(self): return self.shape[0]
+scalar = Scalar()
+assert list(headrace.wrap([scalar])) == [scalar]
 assert list(headrace.wrap([1, 2], rows=8)) == [1, 2]
 assert list(headrace.wrap([1, 2], rows=lambda b: b)) == [1, 2]
 assert list(headrace.wrap([1, 2], rows=odd)) == [1, 2]
+assert list(headrace.wrap([1, 2], rows=-5)) == [1, 2]
 show()
 """)
-        self.assertEqual((answer["steps"], answer["rows"]), (6, 19))
+        self.assertEqual((answer["steps"], answer["rows"]), (9, 19))
 
     def test_forked_in_a_request(self):
         answer = self.measured("""

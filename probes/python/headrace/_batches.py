@@ -18,9 +18,10 @@ _queue_sampled = function("hrx_queue_sampled")
 _consumer_waited = function("hrx_consumer_waited")
 
 _LOOK = 2  # answer of _ask and _got: the queue is to be looked at
-_LOOK_EVERY_NS = 2_000_000
+_LOOK_EVERY_NS = 5_000_000
 _PERIOD_NS = 1_000_000_000
 _SAY_EVERY_NS = 50_000_000  # that an iterator is in use in this period
+_MOST_ROWS = 0x7FFFFFFF  # of a batch
 _NO_STAGE = 0x7FFFFFFF  # neither a stage nor an operator
 
 
@@ -42,18 +43,17 @@ _SINGLE = frozenset((int, float, bool, str, bytes, bytearray, type(None)))  # no
 def rows_of(batch, collated):
     """Rows of a batch where they can be told, else 0. `collated`: a list holds one column an element, as torch's
     default_collate leaves it, rather than one row."""
+    kind = type(batch)
+    if kind is list or kind is tuple:  # what most batches are, the quick way
+        if not batch:
+            return 0
+        inner = batch[0]
+        if type(inner) in _SINGLE or not (collated or kind is tuple):
+            return len(batch)
+        if not hasattr(inner, "__len__") or isinstance(inner, (str, bytes, bytearray)):
+            return len(batch)
+        batch = inner
     for _ in range(4):
-        kind = type(batch)
-        if kind is list or kind is tuple:  # what most batches are, the quick way
-            if not batch:
-                return 0
-            inner = batch[0]
-            if type(inner) in _SINGLE or not (collated or kind is tuple):
-                return len(batch)
-            if not hasattr(inner, "__len__") or isinstance(inner, (str, bytes, bytearray)):
-                return len(batch)
-            batch = inner
-            continue
         rows = _first_dimension(batch)
         if rows is not None:
             return rows
@@ -73,19 +73,6 @@ def rows_of(batch, collated):
         else:
             return len(batch)
     return 0
-
-
-def _rows(batch, rows, collated):
-    try:
-        if rows is None:
-            n = rows_of(batch, collated)
-            if 0 <= n <= 0x7FFFFFFF:
-                return n
-        else:
-            n = rows(batch) if callable(rows) else rows
-        return min(max(0, int(n)), 0x7FFFFFFF)
-    except Exception:  # an odd batch is no reason to end the program
-        return 0
 
 
 # ---- The iterators ----
@@ -160,18 +147,25 @@ class Batches:
 
     def __next__(self):
         at, receiving = self._at, self._receiving
+        is_first = receiving is not None and receiving.first
         told = _ask(at) if self._prepared else 1
         if told == 1:
             told = self._begin()
         try:
             if told == _LOOK:
                 self._look()
-            if receiving is not None and receiving.first:
+            if is_first:
                 _consumer_waited(*receiving.begin_epoch())
             batch = self._next()
-            if receiving is not None and receiving.first:
+            if is_first:
                 receiving.got_first()
-            rows = _rows(batch, self._rows, self._collated)
+            said = self._rows
+            try:
+                rows = rows_of(batch, self._collated) if said is None else int(said(batch) if callable(said) else said)
+                if not 0 <= rows <= _MOST_ROWS:
+                    rows = min(max(0, rows), _MOST_ROWS)
+            except Exception:  # an odd batch is no reason to end the program
+                rows = 0
         except BaseException:
             self._failed()
             raise

@@ -16,6 +16,7 @@ namespace {
 // How long a stop request waits for a frame that is half on its way: without its end nothing more
 // can be said to the consumer.
 constexpr int64_t kGraceNs = 500'000'000;
+constexpr size_t kMostNotes = 4;
 
 }  // namespace
 
@@ -54,6 +55,12 @@ uint64_t SendConsumer::acknowledged() {
   return batches;
 }
 
+void SendConsumer::Note(const std::string& line) {
+  if (notes_.size() == kMostNotes) notes_.pop_front();
+  notes_.push_back(
+      fmt::format("after {} s, {}", (MonotonicNs() - first_ns_) / 1'000'000'000, line));
+}
+
 Error SendConsumer::WithProgress(const Error& error) {
   return Error(error.code(),
                fmt::format("{}; {} of {} batches sent were acknowledged", error.fact(),
@@ -71,7 +78,11 @@ void SendConsumer::Step(Element&& element, StopSignal* stop) {
     const uint32_t stage = hr_stage("consumer", 1, 1);
     serialize_ = hr_operator("serialize", "serialize", stage);
     send_ = hr_operator("send", "send", stage);
-    wire_.emplace(sender_.get(), WireOptions{.setting = options_.wire, .stage = stage});
+    first_ns_ = MonotonicNs();
+    wire_.emplace(sender_.get(),
+                  WireOptions{.setting = options_.wire,
+                              .stage = stage,
+                              .note = [this](const std::string& line) { Note(line); }});
   }
   try {
     wire_->Begin();

@@ -6,9 +6,12 @@
 // makes it smaller over a network.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "reader/pipeline/delivery/options.h"
@@ -33,6 +36,8 @@ class SendConsumer final : public Consumer {
   bool SavesAfterFailure() const override { return true; }
   // The acknowledged batches: only these may a checkpoint call delivered.
   uint64_t DeliveredSteps(uint64_t /*taken*/) override { return acknowledged(); }
+  // When batches began to be compressed otherwise, and why: the last few times.
+  std::vector<std::string> notes() const override { return {notes_.begin(), notes_.end()}; }
 
   uint64_t sent() const { return sent_; }
   // Number of batches that the other process is done with. Throws Error kFailure when it reports
@@ -41,6 +46,7 @@ class SendConsumer final : public Consumer {
 
  private:
   bool GivesUp();
+  void Note(const std::string& line);
   Error WithProgress(const Error& error);
   DeliveryOptions options_;
   std::function<bool()> interrupted_;
@@ -48,6 +54,8 @@ class SendConsumer final : public Consumer {
   FrameEncoder encoder_;
   std::unique_ptr<Sender> sender_;
   std::optional<Wire> wire_;  // of the sender; once there are accounts
+  std::deque<std::string> notes_;
+  int64_t first_ns_ = 0;  // of the first step
   uint64_t sent_ = 0;
   int64_t stop_seen_ns_ = 0;
   bool finished_ = false, failed_ = false;
