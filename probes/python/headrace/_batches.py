@@ -7,7 +7,7 @@ import weakref
 
 from headrace import _account, _pin, _receive
 from headrace._account import LOADER, TRAINER, WORKERS, Process
-from headrace._library import Source, function
+from headrace._library import Source, function, quicken
 
 _ask = function("hrx_ask")
 _got = function("hrx_got")
@@ -77,6 +77,12 @@ def rows_of(batch, collated):
 
 # ---- The iterators ----
 
+class _State(Source):
+    """What requests need, and the library's own __next__ (python_loader.c)."""
+
+    _fields_ = [("is_usual", ctypes.c_uint32), ("is_collated", ctypes.c_uint32)]
+
+
 class Batches:
     """An iterator that accounts for its consumer: the wait for each batch, batches, rows, and steps."""
 
@@ -85,7 +91,7 @@ class Batches:
         self._rows, self._collated, self._queue = rows, collated, queue
         self._makes_itself = makes_itself  # the calling thread makes the batches of a DataLoader without workers
         self._receiving = receiving  # what of the work for a request the calling thread does, beside workers
-        self._state = Source(op=_NO_STAGE, stage=_NO_STAGE)
+        self._state = _State(op=_NO_STAGE, stage=_NO_STAGE, is_collated=collated)
         self._at = ctypes.addressof(self._state)
         self._prepared = False
 
@@ -140,6 +146,7 @@ class Batches:
             self._look()
         if self._receiving is not None:
             self._receiving.end_epoch()
+            self._state.is_usual = 0
         _got_none(self._at)
 
     def _look(self):
@@ -159,19 +166,23 @@ class Batches:
             batch = self._next()
             if is_first:
                 receiving.got_first()
-            said = self._rows
-            try:
-                rows = rows_of(batch, self._collated) if said is None else int(said(batch) if callable(said) else said)
-                if not 0 <= rows <= _MOST_ROWS:
-                    rows = min(max(0, rows), _MOST_ROWS)
-            except Exception:  # an odd batch is no reason to end the program
-                rows = 0
+            rows = self._rows_of(batch)
         except BaseException:
             self._failed()
             raise
         if _got(at, rows):
             self._look()
+        # From here on the library's __next__ comes first.
+        self._state.is_usual = self._rows is None and (receiving is None or not receiving.first)
         return batch
+
+    def _rows_of(self, batch):
+        said = self._rows
+        try:
+            rows = rows_of(batch, self._collated) if said is None else int(said(batch) if callable(said) else said)
+        except Exception:  # an odd batch is no reason to end the program
+            return 0
+        return rows if 0 <= rows <= _MOST_ROWS else min(max(0, rows), _MOST_ROWS)
 
     def __del__(self):
         try:
@@ -188,6 +199,8 @@ class Batches:
     def __reduce__(self):
         raise TypeError("an iterator of headrace.wrap() cannot be pickled: wrap it in the process that uses it")
 
+
+quicken(Batches, "__next__", "next")
 
 _OWN_NAMES = {"_inner", "_next", "_rows", "_collated", "_queue", "_makes_itself", "_receiving", "_prepared", "_state", "_at",
               "_source", "_stage", "_served"}

@@ -20,6 +20,7 @@ _idle = function("hrx_idle")
 _end_idle = function("hrx_end_idle")
 _end_some = function("hrx_end_some")
 _items = python_function("hrx_items")
+_collated = python_function("hrx_collated")
 _consumer_step = function("hrx_consumer_step")
 
 _LOADER_ATTRIBUTES = ("dataset", "collate_fn", "worker_init_fn", "num_workers", "batch_size", "_get_iterator")
@@ -199,6 +200,8 @@ class _Collate:
         handle = _COLLATE.handle
         if _begin_after(handle, handle):
             _COLLATE.begin()
+        if _collated is not None:
+            return _collated(self.inner, samples, handle, self.batched, self.in_worker)
         try:
             batch = self.inner(samples)
         except BaseException:

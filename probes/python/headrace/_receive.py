@@ -10,7 +10,7 @@ import weakref
 
 from headrace import _account, _pin
 from headrace._account import PINNER, RECEIVER, WORKERS, is_consumer, thread
-from headrace._library import NONE, active, function
+from headrace._library import NONE, active, function, python_function, quicken
 from headrace._operator import _begin, _end, _end_one, operator
 
 _pass_on = function("hrx_pass_on")
@@ -24,6 +24,9 @@ _OPERATORS = {name: operator(name, kind) for name, kind in {
     "start_workers": "start", "end_workers": "start"}.items()}
 _RECEIVE, _IN_ORDER = _OPERATORS["receive"], _OPERATORS["in_order"]
 _START, _SAMPLER = _OPERATORS["start_workers"], _OPERATORS["sampler"]
+_receiver = python_function("hrx_receiver")
+if _receiver is not None:
+    python_function("hrx_loader_handles")(_RECEIVE.handle, _IN_ORDER.handle, _SAMPLER.handle)
 _MOST = 0x7FFFFFFF
 
 
@@ -199,6 +202,9 @@ def _overridden(kind, by):
         made = _classes[kind, by] = type(kind.__name__, (by, kind), {
             "__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__,
             **{method.__name__: method(kind) for method in methods}})
+        made._headrace_find, made._headrace_get = kind._next_index, getattr(kind, "_try_get_data", None)
+        for method in methods:
+            quicken(made, method.__name__, method.__name__[1:])
     return made
 
 
@@ -249,5 +255,7 @@ def _seen(inner):
         return data
 
     inner.__class__ = _overridden(kind, _Receives)
+    if _receiver is not None and not pinned:
+        recv_bytes = _receiver(receive, recv_bytes, handle, unpickle_handle, unpickle.bind)
     inner._worker_result_queue._recv_bytes = recv_bytes
     return True
