@@ -45,9 +45,11 @@ OF_PYTHON int PyDict_SetItemString(PyObject* dict, const char* key, PyObject* va
 OF_PYTHON PyObject* PyErr_Occurred(void);
 OF_PYTHON void PyErr_SetString(PyObject* type, const char* text);
 OF_PYTHON void PyErr_Clear(void);
+OF_PYTHON int PyErr_ExceptionMatches(PyObject* type);
 OF_PYTHON void PyErr_Fetch(PyObject** type, PyObject** value, PyObject** traceback);
 OF_PYTHON void PyErr_Restore(PyObject* type, PyObject* value, PyObject* traceback);
 OF_PYTHON PyObject* PyExc_TypeError;
+OF_PYTHON PyObject* PyExc_Exception;
 OF_PYTHON long PyLong_AsLong(PyObject* number);
 OF_PYTHON void* PyLong_AsVoidPtr(PyObject* number);
 OF_PYTHON PyObject* PyLong_FromLongLong(long long number);

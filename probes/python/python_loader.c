@@ -22,12 +22,13 @@ struct batches {
 /* Of the operators; told once. */
 static struct { uint32_t receive, in_order, sampler; } handles;
 
-#define NAMES(X)                                                                                \
-  X(_at)                                                                                        \
-  X(_next) X(_failed) X(_look) X(_rows_of) X(shape) X(first) X(_headrace_receiving)             \
-      X(_headrace_get) X(_headrace_find) X(_task_info) X(_workers_status) X(_tasks_outstanding) \
-          X(_headrace_slow_next) X(_headrace_slow_next_index) X(_headrace_slow_try_get_data)
-
+/* clang-format off */
+#define NAMES(X) \
+  X(_at) X(_next) X(_failed) X(_look) X(_rows_of) X(shape) \
+  X(first) X(_headrace_receiving) X(_headrace_get) X(_headrace_find) \
+  X(_task_info) X(_workers_status) X(_tasks_outstanding) \
+  X(_headrace_slow___next__) X(_headrace_slow__next_index) X(_headrace_slow__try_get_data)
+/* clang-format on */
 #define DECLARED(name) static PyObject* name_##name;
 NAMES(DECLARED)
 
@@ -69,18 +70,20 @@ static PyObject* call_as(PyObject* callable, PyObject* const* arguments, Py_ssiz
 
 /* ---- The trainer's side ---- */
 
-/* The first dimension; -1 where that is not so simple. */
+enum { kAskPython = -1, kRaised = -2 }; /* in the place of a number of rows */
+
 static long first_dimension(PyObject* value) {
   PyObject* const shape = PyObject_GetAttr(value, name_shape);
   PyObject* const dimension = shape ? PySequence_GetItem(shape, 0) : NULL;
-  long rows = dimension ? PyLong_AsLong(dimension) : -1;
-  if (PyErr_Occurred()) {
-    PyErr_Clear();
-    rows = -1;
-  }
+  const long rows = dimension ? PyLong_AsLong(dimension) : -1;
   Py_DecRef(dimension);
   Py_DecRef(shape);
-  return rows >= 0 && rows <= kMostRows ? rows : -1;
+  if (PyErr_Occurred()) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return kRaised; /* an interruption */
+    PyErr_Clear();
+    return kAskPython;
+  }
+  return rows >= 0 && rows <= kMostRows ? rows : kAskPython;
 }
 
 static int is_type(PyObject* type, const char* wanted) { return (const char*)type == wanted; }
@@ -94,71 +97,83 @@ static int is_single(PyObject* value) {
   return is;
 }
 
-/* As rows_of() in _batches.py; -1: ask it. */
+/* As rows_of() in _batches.py. */
 static long rows_of(PyObject* batch, int is_collated) {
   PyObject* const type = PyObject_Type(batch);
   const int is_list = is_type(type, &PyList_Type), is_tuple = is_type(type, &PyTuple_Type);
   PyObject* first;
   Py_ssize_t count;
-  long rows;
+  long rows = kAskPython;
   Py_DecRef(type);
   if (!is_list && !is_tuple) return first_dimension(batch);
   count = PyObject_Size(batch);
-  if (count <= 0 || count > kMostRows) return count == 0 ? 0 : -1;
+  if (count <= 0 || count > kMostRows) return count == 0 ? 0 : kAskPython;
   first = PySequence_GetItem(batch, 0);
-  if (!first) {
+  if (first && (is_single(first) || !(is_collated || is_tuple))) {
+    rows = (long)count;
+  } else if (first && PyObject_Size(first) >= 0) {
+    rows = first_dimension(first);
+  } else if (PyErr_ExceptionMatches(PyExc_Exception)) {
     PyErr_Clear();
-    return -1;
+  } else {
+    rows = kRaised;
   }
-  rows = is_single(first) || !(is_collated || is_tuple) ? (long)count : first_dimension(first);
   Py_DecRef(first);
   return rows;
 }
 
-/* The exception that is set stays so. */
+/* What is raised on the way takes the place of the exception that is set, which stays so else. */
 static void has_failed(PyObject* self) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  if (!is_done(PyObject_CallMethodObjArgs(self, name__failed, NULL))) PyErr_Clear();
-  PyErr_Restore(type, value, traceback);
+  if (is_done(PyObject_CallMethodObjArgs(self, name__failed, NULL))) {
+    PyErr_Restore(type, value, traceback);
+    return;
+  }
+  Py_DecRef(type);
+  Py_DecRef(value);
+  Py_DecRef(traceback);
+}
+
+/* Of a request that has been asked for: from what is inside to the batch and its rows. */
+static PyObject* take(PyObject* self, const struct batches* b, int told, long* rows) {
+  PyObject *next = NULL, *batch = NULL;
+  if (told != HRX_LOOK || is_done(PyObject_CallMethodObjArgs(self, name__look, NULL))) {
+    next = PyObject_GetAttr(self, name__next);
+  }
+  if (next) batch = PyObject_CallFunctionObjArgs(next, NULL);
+  Py_DecRef(next);
+  *rows = batch ? rows_of(batch, b->is_collated != 0) : kRaised;
+  if (*rows == kAskPython) {
+    PyObject* const number = PyObject_CallMethodObjArgs(self, name__rows_of, batch, NULL);
+    *rows = number ? PyLong_AsLong(number) : kRaised;
+    Py_DecRef(number);
+  }
+  if (*rows >= 0) return batch;
+  has_failed(self);
+  Py_DecRef(batch);
+  return NULL;
 }
 
 static PyObject* next_batch(PyObject* self, PyObject* none) {
   PyObject* const at = PyObject_GetAttr(self, name__at);
   struct batches* const b = at ? (struct batches*)PyLong_AsVoidPtr(at) : NULL;
-  PyObject* batch = NULL;
+  PyObject* batch;
   long rows;
   int told;
   (void)none;
   Py_DecRef(at);
   if (!b) return NULL;
   told = b->is_usual ? hrx_ask(&b->source) : 1;
-  if (told == 1) return PyObject_CallMethodObjArgs(self, name__headrace_slow_next, NULL);
-  if (told != HRX_LOOK || is_done(PyObject_CallMethodObjArgs(self, name__look, NULL))) {
-    PyObject* const next = PyObject_GetAttr(self, name__next);
-    batch = next ? PyObject_CallFunctionObjArgs(next, NULL) : NULL;
-    Py_DecRef(next);
-  }
-  if (!batch) {
-    has_failed(self);
-    return NULL;
-  }
-  rows = rows_of(batch, b->is_collated != 0);
-  if (rows < 0) {
-    PyObject* const number = PyObject_CallMethodObjArgs(self, name__rows_of, batch, NULL);
-    rows = number ? PyLong_AsLong(number) : 0;
-    Py_DecRef(number);
-    if (PyErr_Occurred()) {
-      has_failed(self);
-      Py_DecRef(batch);
-      return NULL;
-    }
-  }
-  if (hrx_got(&b->source, (uint32_t)rows) &&
+  if (told == 1) return PyObject_CallMethodObjArgs(self, name__headrace_slow___next__, NULL);
+  Py_IncRef(self); /* whose it is may let it go meanwhile */
+  batch = take(self, b, told, &rows);
+  if (batch && hrx_got(&b->source, (uint32_t)rows) &&
       !is_done(PyObject_CallMethodObjArgs(self, name__look, NULL))) {
     Py_DecRef(batch);
-    return NULL;
+    batch = NULL;
   }
+  Py_DecRef(self);
   return batch;
 }
 
@@ -166,7 +181,7 @@ static PyObject* next_index(PyObject* self, PyObject* none) {
   PyObject *find, *indices;
   (void)none;
   if (hrx_begin(handles.sampler)) {
-    return PyObject_CallMethodObjArgs(self, name__headrace_slow_next_index, NULL);
+    return PyObject_CallMethodObjArgs(self, name__headrace_slow__next_index, NULL);
   }
   find = PyObject_GetAttr(self, name__headrace_find);
   indices = find ? PyObject_CallFunctionObjArgs(find, NULL) : NULL;
@@ -211,7 +226,7 @@ static PyObject* try_get_data(PyObject* self, PyObject* const* arguments, Py_ssi
   Py_DecRef(receiving);
   if (is_first < 0) return NULL;
   is_usual = is_early >= 0 && !hrx_wait_in(handle);
-  get = PyObject_GetAttr(self, is_usual ? name__headrace_get : name__headrace_slow_try_get_data);
+  get = PyObject_GetAttr(self, is_usual ? name__headrace_get : name__headrace_slow__try_get_data);
   got = get ? call_as(get, arguments, count, names) : NULL;
   Py_DecRef(get);
   if (is_usual) hrx_wait_in_end(handle);
@@ -315,13 +330,10 @@ static PyObject* collated(PyObject* self, PyObject* const* arguments, Py_ssize_t
 
 /* ---- What Python calls ---- */
 
-#define WITHOUT_ARGUMENTS(name) \
-  { #name, (PyCFunction)(void*)name, METH_NOARGS, NULL }
 static PyMethodDef methods[] = {
-    {"next", (PyCFunction)(void*)next_batch, METH_NOARGS, NULL},
-    WITHOUT_ARGUMENTS(next_index),
-    {"try_get_data", (PyCFunction)(void*)try_get_data, METH_FASTCALL | METH_KEYWORDS, NULL},
-};
+    {"__next__", (PyCFunction)(void*)next_batch, METH_NOARGS, NULL},
+    {"_next_index", (PyCFunction)(void*)next_index, METH_NOARGS, NULL},
+    {"_try_get_data", (PyCFunction)(void*)try_get_data, METH_FASTCALL | METH_KEYWORDS, NULL}};
 static PyMethodDef receives = {"receive", receive, METH_FASTCALL, NULL};
 
 /* method(class, name): the method of that name above, for instances of the class. */
@@ -378,16 +390,17 @@ int hrx_is_python_for_loaders(void) {
          PyObject_Call && PyObject_Size && PyObject_IsTrue && PyIter_Next && PyList_New &&
          PyList_Append && PyTuple_New && PyTuple_GetItem && PyTuple_SetItem && PyDict_New &&
          PyDict_SetItem && PySequence_GetItem && PySequence_Contains && PyErr_Clear &&
-         PyErr_Fetch && PyErr_Restore && PyBool_FromLong && PyUnicode_InternFromString &&
-         PyUnicode_CompareWithASCIIString && Py_IncRef && &PyList_Type && &PyTuple_Type &&
-         &PyLong_Type && &PyFloat_Type && &PyBool_Type && &PyUnicode_Type && &PyBytes_Type &&
-         &PyByteArray_Type;
+         PyErr_ExceptionMatches && &PyExc_Exception && PyErr_Fetch && PyErr_Restore &&
+         PyBool_FromLong && PyUnicode_InternFromString && PyUnicode_CompareWithASCIIString &&
+         Py_IncRef && &PyList_Type && &PyTuple_Type && &PyLong_Type && &PyFloat_Type &&
+         &PyBool_Type && &PyUnicode_Type && &PyBytes_Type && &PyByteArray_Type;
 }
 
 int hrx_python_loader_calls(PyObject* into) {
   size_t i;
+  /* Each time: those of an interpreter that has ended are gone. */
 #define INTERNED(name) \
-  if (!name_##name && !(name_##name = PyUnicode_InternFromString(#name))) return 1;
+  if (!(name_##name = PyUnicode_InternFromString(#name))) return 1;
   NAMES(INTERNED)
   for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
     if (hrx_add_call(into, &calls[i])) return 1;

@@ -430,6 +430,46 @@ show(got=got, counts=counts(), fast=_loader._items is not None)
             self.assertEqual(fast[key], slow[key], key)
         self.assertEqual(fast["counts"]["loader/getitem"], [14, 13, 13])
 
+    def test_rows_are_the_same_by_the_library_and_by_python(self):
+        code = PRELUDE + """
+class Shaped:
+    def __init__(self, *shape): self.shape = shape
+class Tensor(Shaped):
+    def __len__(self): return self.shape[0]
+class Odd:
+    def __len__(self): return 7
+class Wrong:
+    @property
+    def shape(self): raise RuntimeError
+kinds = [lambda b: b, tuple, lambda b: [Tensor(32, 3), Tensor(32)], lambda b: (Tensor(5), 1), lambda b: Tensor(6, 2), lambda b: {"x": Tensor(9)},
+         lambda b: [Shaped(224, 224)] * 3, lambda b: Shaped(11), lambda b: [], lambda b: None, lambda b: [None] * 2, lambda b: Odd(), lambda b: "abc",
+         lambda b: [[1, 2, 3], [4, 5, 6]], lambda b: Wrong(), lambda b: [Wrong()], lambda b: Tensor(-3), lambda b: 1 << 40]
+rows = []
+for kind in kinds:
+    for batch in headrace.wrap(fake_loader.DataLoader(Items(16), batch_size=4, collate_fn=kind)): pass
+    rows.append(segments.mine().step_rows)
+show(by_kind=rows)
+"""
+        fast, slow = self.run_program(code).answer, self.run_program(BY_CTYPES + code).answer
+        self.assertEqual((fast["steps"], fast["rows"], fast["by_kind"]), (slow["steps"], slow["rows"], slow["by_kind"]))
+        self.assertEqual((fast["steps"], fast["rows"]), (18 * 4, 4 * (4 + 4 + 32 + 5 + 6 + 9 + 3 + 11 + 2 + 7 + 3 + 1)))
+
+    def test_iterator_that_is_let_go_while_it_is_asked(self):
+        self.run_program(PRELUDE + """
+import itertools
+class Inside:
+    asked = 0
+    def __iter__(self): return self
+    def __next__(self):
+        Inside.asked += 1
+        if Inside.asked == 3: next(chain, None)  # ends it: the chain lets it go
+        if Inside.asked > 3: raise StopIteration
+        return [Inside.asked]
+from headrace._batches import LoaderBatches
+chain = itertools.chain(LoaderBatches(Inside()))
+show(got=list(chain))
+""")
+
     def test_items_before_an_error_are_counted(self):
         answer = self.run_program(PRELUDE + """
 class Broken:

@@ -173,7 +173,7 @@ class Batches:
         if _got(at, rows):
             self._look()
         # From here on the library's __next__ comes first.
-        self._state.is_usual = self._rows is None and (receiving is None or not receiving.first)
+        self._state.is_usual = self._prepared and self._rows is None and (receiving is None or not receiving.first)
         return batch
 
     def _rows_of(self, batch):
@@ -200,8 +200,6 @@ class Batches:
         raise TypeError("an iterator of headrace.wrap() cannot be pickled: wrap it in the process that uses it")
 
 
-quicken(Batches, "__next__", "next")
-
 _OWN_NAMES = {"_inner", "_next", "_rows", "_collated", "_queue", "_makes_itself", "_receiving", "_prepared", "_state", "_at",
               "_source", "_stage", "_served"}
 
@@ -221,6 +219,10 @@ class LoaderBatches(Batches):
 
     def __reduce_ex__(self, protocol):
         return self._inner.__reduce_ex__(protocol)
+
+
+# Of other iterators the frame of __next__ stays: by it readers of stacks tell a request from a step.
+quicken(LoaderBatches, "__next__")
 
 
 class SizedLoaderBatches(LoaderBatches):

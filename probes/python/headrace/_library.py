@@ -161,12 +161,12 @@ def python_function(name):
 _method = python_function("hrx_method")
 
 
-def quicken(kind, attribute, name):
-    """Puts a method that the library has (python_loader.c) in the place of that class's own, which it calls where
-    anything is not as usual: as _headrace_slow_NAME."""
+def quicken(kind, name):
+    """Puts the method of that name that the library has (python_loader.c) in the place of that class's own, which it
+    calls where anything is not as usual: as _headrace_slow_NAME."""
     if _method is not None:
-        setattr(kind, "_headrace_slow_" + name, kind.__dict__[attribute])
-        setattr(kind, attribute, _method(kind, name))
+        setattr(kind, "_headrace_slow_" + name, getattr(kind, name))
+        setattr(kind, name, _method(kind, name))
 
 
 class Source(ctypes.Structure):

@@ -202,9 +202,10 @@ def _overridden(kind, by):
         made = _classes[kind, by] = type(kind.__name__, (by, kind), {
             "__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__,
             **{method.__name__: method(kind) for method in methods}})
-        made._headrace_find, made._headrace_get = kind._next_index, getattr(kind, "_try_get_data", None)
-        for method in methods:
-            quicken(made, method.__name__, method.__name__[1:])
+        if not issubclass(kind, _Samples):  # whose method is one of these already
+            made._headrace_find, made._headrace_get = kind._next_index, getattr(kind, "_try_get_data", None)
+            for method in methods:
+                quicken(made, method.__name__)
     return made
 
 
