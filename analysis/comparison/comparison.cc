@@ -504,6 +504,7 @@ std::string ChangeText(Figure figure, double change) {
   }
   const double percent = 100 * std::expm1(change);
   if (!std::isfinite(percent)) return percent > 0 ? "+inf" : "-inf";
+  if (percent >= 100'000) return ">x1000";  // of next to nothing: no figure
   if (percent >= 1000) return fmt::format("x{:.1f}", percent / 100 + 1);
   return fmt::format("{:+.{}f} %", percent, std::abs(percent) < 0.995 ? 2 : 1);
 }

@@ -354,6 +354,7 @@ TEST(ChangeText, IsShortAndSigned) {
   EXPECT_EQ(ChangeText(Figure::kRowsPerSecond, std::log(1.802)), "+80.2 %");
   EXPECT_EQ(ChangeText(Figure::kRowsPerSecond, std::log(0.996)), "-0.40 %");
   EXPECT_EQ(ChangeText(Figure::kRowsPerSecond, std::log(60)), "x60.0");
+  EXPECT_EQ(ChangeText(Figure::kDevicePerRow, std::log(2e10)), ">x1000");
   EXPECT_EQ(ChangeText(Figure::kWait, -0.434), "-43.4 pt");
   EXPECT_EQ(ChangeText(Figure::kWait, -1e-9), "0.0 pt");
 }
