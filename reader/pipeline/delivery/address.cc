@@ -52,13 +52,14 @@ DeliveryAddress ParseDeliveryAddress(const std::string& text, const std::string&
   return address;
 }
 
-void CheckExposure(const DeliveryAddress& at, bool is_insecure) {
-  if (at.kind != DeliveryKind::kTcp || is_insecure || at.at.host == "localhost" ||
+void CheckExposure(const DeliveryAddress& at, std::optional<bool> is_insecure) {
+  if (at.kind != DeliveryKind::kTcp || is_insecure.value_or(false) || at.at.host == "localhost" ||
       IsLoopback(at.at.host))
     return;
-  throw Error(ExitCode::kPrivilege, "batches could be read and changed on their way",
-              FormatDeliveryAddress(at),
-              "write tls:" + FormatHostPort(at.at) + ", or allow it with --insecure");
+  throw Error(
+      ExitCode::kPrivilege, "batches could be read and changed on their way",
+      FormatDeliveryAddress(at),
+      "write tls:" + FormatHostPort(at.at) + (is_insecure ? ", or allow it with --insecure" : ""));
 }
 
 std::string FormatDeliveryAddress(const DeliveryAddress& address) {

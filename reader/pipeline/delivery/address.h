@@ -4,6 +4,7 @@
 // job that have its token (handshake.h).
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "reader/pipeline/delivery/tcp_socket.h"
@@ -28,8 +29,8 @@ const char* NameOf(DeliveryKind kind);  // "unix"
 DeliveryAddress ParseDeliveryAddress(const std::string& text, const std::string& folder);
 
 // What may be used without the user's word: TLS anywhere, plain TCP on this machine alone. Throws
-// Error kPrivilege for plain TCP elsewhere, unless `is_insecure`.
-void CheckExposure(const DeliveryAddress& at, bool is_insecure);
+// Error kPrivilege for plain TCP elsewhere, unless `is_insecure`. Empty: the user could not say so.
+void CheckExposure(const DeliveryAddress& at, std::optional<bool> is_insecure);
 
 std::string FormatDeliveryAddress(const DeliveryAddress& address);  // "unix:/run/a.sock"
 

@@ -6,8 +6,8 @@ namespace headrace::reader {
 
 std::shared_ptr<const Credentials> CredentialsFor(const DeliveryAddress& address) {
   if (!IsNetwork(address.kind)) return nullptr;
-  CheckExposure(address, false);
-  return std::make_shared<const Credentials>(Token::Find("", ""), CertificateFiles{});
+  CheckExposure(address, {});
+  return std::make_shared<const Credentials>(Token::OfEnvironment(), CertificateFiles{});
 }
 
 void CheckCertificateNames(const Credentials& credentials, const DeliveryAddress& address) {

@@ -90,15 +90,25 @@ Token::Token(const std::string& text, const std::string& where) {
         where, "make one: openssl rand -hex 32");
 }
 
-Token Token::Find(const std::string& file, const std::string& fallback) {
+Token Token::FindOr(const std::string& file, const std::string& fallback,
+                    const std::string& to_do) {
   const std::string path = TokenFile(file, fallback);
   if (!path.empty()) return ReadTokenFile(path);
   const std::string text = Variable(kTextVariable);
-  if (text.empty())
-    throw Error(ExitCode::kPrivilege, "no token is given", "",
+  if (text.empty()) throw Error(ExitCode::kPrivilege, "no token is given", "", to_do);
+  return Token(text, "$HEADRACE_TOKEN");
+}
+
+Token Token::Find(const std::string& file, const std::string& fallback) {
+  return FindOr(file, fallback,
                 "name the dispatcher's with --token-file FILE, $HEADRACE_TOKEN_FILE or "
                 "$HEADRACE_TOKEN");
-  return Token(text, "$HEADRACE_TOKEN");
+}
+
+Token Token::OfEnvironment() {
+  return FindOr("", "",
+                "both processes need the same: openssl rand -hex 32 > FILE; chmod 600 FILE; export "
+                "HEADRACE_TOKEN_FILE=FILE");
 }
 
 Token Token::FindOrMake(const std::string& file, const std::string& fallback) {

@@ -24,11 +24,15 @@ class Token {
   // The same; a file that is not there is made, with mode 0600 and 32 random bytes as hexadecimal
   // digits.
   static Token FindOrMake(const std::string& file, const std::string& fallback);
+  // As Find, of a process that has no options for it: that of the two variables.
+  static Token OfEnvironment();
 
   // HMAC-SHA256 of the parts, one behind the other.
   Digest Sign(std::span<const std::span<const uint8_t>> parts) const;
 
  private:
+  static Token FindOr(const std::string& file, const std::string& fallback,
+                      const std::string& to_do);
   std::string text_;
 };
 

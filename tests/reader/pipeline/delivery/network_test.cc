@@ -379,6 +379,10 @@ std::string TokenErrorOf(const std::function<void()>& act) {
 }
 
 TEST_F(NetworkFiles, ATokenIsMadeOnceAndIsItsUsersAlone) {
+  unsetenv("HEADRACE_TOKEN_FILE");
+  unsetenv("HEADRACE_TOKEN");
+  EXPECT_NE(TokenErrorOf([] { Token::OfEnvironment(); }).find("export HEADRACE_TOKEN_FILE"),
+            std::string::npos);
   EXPECT_NE(TokenErrorOf([&] { Token::Find(At("token"), ""); }).find("is not there"),
             std::string::npos);
   const Token made = Token::FindOrMake(At("token"), "");
@@ -527,17 +531,19 @@ TEST(NetworkAddress, HostsAndPorts) {
   for (const char* wrong : {"tcp:", "tcp:node7", "tcp:node7:", "tcp::1", "tcp:::1:70",
                             "tcp:a:65536", "tcp:a:-1", "tcp:a:1x", "tls:[]:1", "tls:[::1]"})
     EXPECT_THROW(ParseDeliveryAddress(wrong, "/"), Error) << wrong;
-  const auto exposed = [](const char* text, bool is_insecure) {
+  const auto exposed = [](const char* text, std::optional<bool> is_insecure) {
     try {
       CheckExposure(ParseDeliveryAddress(text, "/"), is_insecure);
       return false;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::kPrivilege);
+      EXPECT_EQ(error.fix().find("--insecure") != std::string::npos, is_insecure.has_value());
       return true;
     }
   };
   EXPECT_TRUE(exposed("tcp:0.0.0.0:1", false));
   EXPECT_TRUE(exposed("tcp:node7:1", false));
+  EXPECT_TRUE(exposed("tcp:node7:1", {}));
   EXPECT_TRUE(exposed("tcp:[::]:1", false));
   EXPECT_FALSE(exposed("tcp:127.0.0.1:1", false));
   EXPECT_FALSE(exposed("tcp:[::1]:1", false));
