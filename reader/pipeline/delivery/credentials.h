@@ -18,7 +18,8 @@ struct Credentials {
 };
 
 // Of a producer or consumer that is no member of a job: the token that the environment has
-// (Token::OfEnvironment), for addresses of a network; null for others. Throws Error as CheckExposure.
+// (Token::OfEnvironment), for addresses of a network; null for others. Throws Error as
+// CheckExposure.
 std::shared_ptr<const Credentials> CredentialsFor(const DeliveryAddress& address);
 
 // Of a listener, with the address by which others call it. Throws Error kPrivilege when its
