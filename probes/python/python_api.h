@@ -18,7 +18,7 @@ typedef struct {
   int flags;
   const char* documentation;
 } PyMethodDef;
-enum { METH_KEYWORDS = 0x2, METH_NOARGS = 0x4, METH_O = 0x8, METH_FASTCALL = 0x80 };
+enum { METH_KEYWORDS = 0x2, METH_NOARGS = 0x4, METH_FASTCALL = 0x80 };
 
 OF_PYTHON PyObject* PyCFunction_NewEx(PyMethodDef* method, PyObject* self, PyObject* module);
 OF_PYTHON PyObject* PyDescr_NewMethod(PyObject* type, PyMethodDef* method);

@@ -1,6 +1,5 @@
-/* What a DataLoader's processes call for every batch, as functions of the interpreter's own kind:
- * each is the quick way of a Python method, and calls that method where anything is not as usual.
- */
+/* What a DataLoader's processes call for every batch, as functions of the interpreter's own kind
+ * (python_loader.c says which). */
 #ifndef HEADRACE_PROBES_PYTHON_PYTHON_LOADER_H_
 #define HEADRACE_PROBES_PYTHON_PYTHON_LOADER_H_
 

@@ -18,7 +18,7 @@ _queue_sampled = function("hrx_queue_sampled")
 _consumer_waited = function("hrx_consumer_waited")
 
 _LOOK = 2  # answer of _ask and _got: the queue is to be looked at
-_LOOK_EVERY_NS = 5_000_000
+_LOOK_EVERY_NS = 5_000_000  # a look costs some microseconds, as much as all else that is done for a batch
 _PERIOD_NS = 1_000_000_000
 _SAY_EVERY_NS = 50_000_000  # that an iterator is in use in this period
 _MOST_ROWS = 0x7FFFFFFF  # of a batch
@@ -182,7 +182,7 @@ class Batches:
             rows = rows_of(batch, self._collated) if said is None else int(said(batch) if callable(said) else said)
         except Exception:  # an odd batch is no reason to end the program
             return 0
-        return rows if 0 <= rows <= _MOST_ROWS else min(max(0, rows), _MOST_ROWS)
+        return min(max(0, rows), _MOST_ROWS)
 
     def __del__(self):
         try:
