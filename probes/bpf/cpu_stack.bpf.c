@@ -11,11 +11,11 @@ const volatile __u64 period_ns = 10101010;  // that a sample stands for
 SEC("perf_event")
 int cpu_stack(void* ctx) {
   struct hr_stack_key key = {};
-  char comm[HR_STACK_GROUP_BYTES];
+  struct hr_group_name name;
   key.word = hr_word_here(&key.tgid);
   if (!key.tgid) return 0;
-  bpf_get_current_comm(comm, sizeof(comm));
-  hr_group(key.group, comm);
+  bpf_get_current_comm(&name, sizeof(name));
+  hr_group((struct hr_group_name*)key.group, &name);
   key.stack = hr_store_stack(ctx, key.tgid, 0);
   hr_count_stack(&key, 1, period_ns);
   return 0;

@@ -18,7 +18,8 @@ namespace headrace::probes::bpf {
 class Program;
 
 // The windows in which the kernel measures the run time of all BPF programs, which costs too: a
-// tenth of the time; all of it when the target is deep or HEADRACE_BPF_STATS is set.
+// tenth of the time; all of it when the target is deep, HEADRACE_BPF_STATS is set, or the sysctl
+// kernel.bpf_stats_enabled is. (Another such recorder's windows are not seen: they count twice.)
 class RunTimeWindows {
  public:
   ~RunTimeWindows();

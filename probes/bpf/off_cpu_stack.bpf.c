@@ -16,7 +16,7 @@ __u64 lost_long_periods_count = 0;  // neither a stack nor a cause is known
 static __always_inline void credit(struct hr_thread_state* t, __u64 ns) {
   struct hr_stack_key key = {};
   key.tgid = t->tgid;
-  hr_group(key.group, t->comm);
+  hr_group((struct hr_group_name*)key.group, (const struct hr_group_name*)t->comm);
   if (t->stack_weight) {
     key.stack = t->stack;
     key.word = t->stack_word;

@@ -21,6 +21,18 @@
 #include <bpf/bpf_tracing.h>
 // clang-format on
 
+/* For functions of states and numbers that several ways lead to: the verifier walks a global one
+ * once a program, and any other anew each time, which was six sevenths of what loading all programs
+ * took. Global ones may have pointers where there is HR_LOOP; before, they are called or inlined.
+ */
+#ifdef HR_LOOP
+#define HR_ONCE_OR_CALLED __noinline
+#define HR_ONCE_OR_INLINED __noinline
+#else
+#define HR_ONCE_OR_CALLED static __noinline
+#define HR_ONCE_OR_INLINED static __always_inline
+#endif
+
 /* Parts of the accounts' ABI, version 1; followed.cc asserts that they agree with account.h. */
 enum {
   HR_ABI_NUM_SLOTS = 88, /* offset of header.num_slots */
@@ -187,17 +199,14 @@ static __always_inline __u32 hr_own_number(struct task_struct* task) {
  * (Masks of 0 or -1 are no way either: recent verifiers walk both.) */
 #define HR_OPAQUE(number) asm volatile("" : "+r"(number))
 
-/* Takes over the thread's present name. Pools number their threads without end; the name of the
- * group is what figures are counted under, so that a map's size bounds groups, not threads.
- * Without branches on the name's characters: verifying all ways through them was most of the time
- * that loading takes. */
-static __noinline int hr_take_name(struct hr_thread_state* t, struct task_struct* task) {
-  if (!t || !task) return 0;
-  const __u64 *present = (const __u64*)task->comm, *known = (const __u64*)t->name;
-  if (present[0] == known[0] && present[1] == known[1]) return 0;
+/* Makes the group's name, `comm`, of the thread's own. Pools number their threads without end; the
+ * name of the group is what figures are counted under, so that a map's size bounds groups, not
+ * threads. Without branches on the name's characters: verifying all ways through them was most of
+ * the time that loading takes. */
+HR_ONCE_OR_CALLED int hr_name_group(struct hr_thread_state* t) {
+  if (!t) return 0;
   char now[16] = {};
-  bpf_core_read(&now, sizeof now, &task->comm);
-  __builtin_memcpy(t->name, now, sizeof now);
+  __builtin_memcpy(now, t->name, sizeof now);
   __u64 in_end = 1, others = 0, digits_at_end = 0; /* a bit each */
 #pragma unroll
   for (int i = 15; i >= 0; i--) {
@@ -222,6 +231,14 @@ static __noinline int hr_take_name(struct hr_thread_state* t, struct task_struct
   }
   __builtin_memcpy(t->comm, now, sizeof now);
   return 0;
+}
+
+/* Takes over the thread's present name. */
+static __always_inline void hr_take_name(struct hr_thread_state* t, struct task_struct* task) {
+  const __u64 *present = (const __u64*)task->comm, *known = (const __u64*)t->name;
+  if (present[0] == known[0] && present[1] == known[1]) return;
+  bpf_core_read(t->name, sizeof t->name, &task->comm);
+  hr_name_group(t);
 }
 
 /* Here and below `task` is a pointer the verifier knows, an argument of the hook or
@@ -294,7 +311,8 @@ __noinline __u64 hr_find_slot(__u64 segment_address, __u32 own_tid) {
 /* What the current thread, whose state `t` is, is doing now: bits 0-15 operator + 1 (0: none),
  * 16-17 HR_BUSY or a wait, 20-31 resource + 1. 0 without accounts. May be called only in its
  * context. */
-static __always_inline __u32 hr_current_word(struct hr_thread_state* t) {
+HR_ONCE_OR_INLINED __u32 hr_current_word(struct hr_thread_state* t) {
+  if (!t) return 0;
   struct hr_slot_head head;
   if (t->slot_address) {
     if (!bpf_probe_read_user(&head, sizeof head, (void*)t->slot_address) && head.used &&

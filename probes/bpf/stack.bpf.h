@@ -105,9 +105,15 @@ static __always_inline __u32 hr_generation(void) {
   return value ? *value & 1 : 0;
 }
 
+struct hr_group_name {
+  char characters[HR_STACK_GROUP_BYTES];
+};
+
 // A thread's name without digits at its end and one separator before them, as ThreadGroupName
 // (program.h) does it: one name for all threads of a pool keeps the counts few.
-static __always_inline void hr_group(char* group, const char* comm) {
+HR_ONCE_OR_INLINED int hr_group(struct hr_group_name* group, const struct hr_group_name* name) {
+  if (!group || !name) return 0;
+  const char* comm = name->characters;
   int end = 0, length = 0;
   for (int i = 0; i < HR_STACK_GROUP_BYTES; i++) {
     const char c = comm[i];
@@ -120,10 +126,12 @@ static __always_inline void hr_group(char* group, const char* comm) {
     if (c == '-' || c == '_' || c == ':' || c == '/' || c == '#' || c == '.' || c == ' ') end--;
   }
   if (end <= 0) end = length;
-  for (int i = 0; i < HR_STACK_GROUP_BYTES; i++) group[i] = i < end ? comm[i] : 0;
+  for (int i = 0; i < HR_STACK_GROUP_BYTES; i++) group->characters[i] = i < end ? comm[i] : 0;
+  return 0;
 }
 
-static __always_inline __u64 hr_hash(const struct hr_stack* s) {
+HR_ONCE_OR_INLINED __u64 hr_hash(const struct hr_stack* s) {
+  if (!s) return 1;
   __u64 hash = 0xcbf29ce484222325ull;
   for (__u32 i = 0; i < HR_STACK_KERNEL_FRAMES; i++) {
     if (i >= s->kernel_count) break;
@@ -188,7 +196,7 @@ static __always_inline int hr_is_code(const struct hr_stack_root* root, __u64 ad
 }
 
 // The id of a copy of the current stack, made before or now; 0 if there is none.
-static __noinline __u64 hr_copied_stack(struct hr_scratch* room, const struct hr_stack_root* root,
+HR_ONCE_OR_CALLED __u64 hr_copied_stack(struct hr_scratch* room, const struct hr_stack_root* root,
                                         int reuse) {
   if (!room || !root) return 0;
   const __u64 id = bpf_get_current_pid_tgid();

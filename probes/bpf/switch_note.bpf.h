@@ -101,18 +101,20 @@ static __always_inline bool hr_sees_first(struct hr_switch_note* note, __u32 pre
 }
 
 /* The thread blocks. */
-static __always_inline void hr_note_block(struct hr_switch_note* note, struct hr_thread_state* t,
-                                          __u64 now) {
+HR_ONCE_OR_INLINED int hr_note_block(struct hr_switch_note* note, struct hr_thread_state* t,
+                                     __u64 now) {
+  if (!note || !t) return 0;
   t->stack_weight = 0; /* until it has been taken */
   note->weight = hr_weight_of_stack(t, now);
   t->blocked_ns = now;
   t->blocked = 1;
+  return 0;
 }
 
 /* The thread runs again, which may have been blocked. */
-static __always_inline void hr_note_resume(struct hr_switch_note* note, struct hr_thread_state* t,
-                                           __u64 now) {
-  if (!t->blocked) return;
+HR_ONCE_OR_INLINED int hr_note_resume(struct hr_switch_note* note, struct hr_thread_state* t,
+                                      __u64 now) {
+  if (!note || !t || !t->blocked) return 0;
   t->blocked = 0;
   __u64 end = now;
   if (t->woken_ns > t->blocked_ns && t->woken_ns < end) end = t->woken_ns;
@@ -121,6 +123,7 @@ static __always_inline void hr_note_resume(struct hr_switch_note* note, struct h
   const __u32 recent = ns < 2 * HR_QUANTUM_NS ? (__u32)ns : 2 * HR_QUANTUM_NS;
   t->usual_off_ns = t->usual_off_ns ? t->usual_off_ns / 4 * 3 + recent / 4 : recent;
   if (t->stack_weight || ns > HR_QUANTUM_NS) note->off_ns = ns ? ns : 1;
+  return 0;
 }
 
 static __always_inline struct hr_switch_note* hr_note_here(void) {
