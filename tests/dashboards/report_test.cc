@@ -96,6 +96,39 @@ RunView Recorded(const SimulatedPipeline& pipeline) {
 
 Report Make(const RunView& run) { return MakeReport(run, analysis::MakeStatements(run)); }
 
+const Section& CostSection(const Report& report) {
+  return *std::find_if(report.sections.begin(), report.sections.end(),
+                       [](const Section& section) { return section.key == "cost"; });
+}
+
+// Not the recorder's own time alone: accounts of a fast loader take more than it.
+TEST(Report, RecordingCostsWhatAccountsTakeInTheProgramToo) {
+  RunView run = Recorded(DecodeLimits());
+  run.hosts.push_back({"host_cores", "cores", "gauge", 2, 2, 2, 2});
+  const double run_ns = static_cast<double>(run.run.duration_ns);
+  for (analysis::OperatorRow& op : run.operators) op.enters_count = 0;
+  const auto share = [&](const std::string& key) {
+    const Report report = Make(run);
+    for (const Fact& fact : CostSection(report).facts) {
+      const auto* ratio = std::get_if<Quantity>(&fact.value);
+      if (fact.key == key && ratio != nullptr && ratio->available()) return ratio->value();
+    }
+    return -1.0;
+  };
+  EXPECT_EQ(share("accounts_cpu_ratio"), -1) << "nothing was entered";
+  const double without = share("machine_ratio");
+  run.operators[0].enters_count = 1'000'000;
+  EXPECT_NEAR(share("accounts_cpu_ratio") * run_ns, 22e6, 1e4);
+  run.processes.emplace_back();
+  run.processes.back().has_accounts = true;
+  run.processes.back().command = "/usr/bin/python3 train.py";
+  EXPECT_NEAR(share("accounts_cpu_ratio") * run_ns, 410e6, 1e5);
+  run.operators[0].kind = "receive";
+  run.operators[0].completions_count = 10'000;
+  EXPECT_NEAR(share("accounts_cpu_ratio") * run_ns, 80e6, 1e4);
+  EXPECT_NEAR((share("machine_ratio") - without) * run_ns, 40e6, 1e4) << "of two cores";
+}
+
 TEST(Report, TextOfEachKindOfVerdict) {
   const struct {
     const char* name;

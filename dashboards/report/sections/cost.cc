@@ -16,6 +16,13 @@ namespace {
 // and what it does at the run's begin and end is most of them.
 constexpr int64_t kLeastRunNs = 1'000'000'000;
 
+// What accounts take of the program, as measured apart from this run: a visit of an operator
+// (account_bench), the same from Python (tests/truth/python_cost.py), and a batch of a DataLoader
+// that the import hook accounts, in all its processes (tests/abroad/overhead.py).
+constexpr double kVisitNs = 22, kPythonVisitNs = 410, kHookedBatchNs = 8000;
+
+constexpr double kShownRatio = 0.001;  // of one core; less is not worth words
+
 // What recording took. Ratios are absent where they are unknown, or the run too short for them.
 struct RecordingCost {
   bool divisible = false;              // the run is long enough to divide by
@@ -23,11 +30,32 @@ struct RecordingCost {
   std::optional<double> cpu_ratio;     // of one core
   std::optional<double> kernel_ns;     // of our programs in the kernel
   std::optional<double> kernel_ratio;  // of one core
-  std::optional<double> cores;         // of the machine
+  double accounts_ns = 0;              // of the program's threads, an estimate; 0: no accounts
+  std::optional<double> accounts_ratio;
+  std::optional<double> cores;  // of the machine
   std::optional<double> machine_ratio;
   std::optional<double> rss_bytes;
   double lost = 0;  // events
 };
+
+bool IsPython(const analysis::ProcessRow& process) {
+  const std::string program = process.command.substr(0, process.command.find(' '));
+  return program.substr(program.rfind('/') + 1).starts_with("python");
+}
+
+double AccountsNs(const analysis::RunView& run) {
+  const bool is_python = std::any_of(run.processes.begin(), run.processes.end(),
+                                     [](const analysis::ProcessRow& process) {
+                                       return process.has_accounts && IsPython(process);
+                                     });
+  double visits = 0, hooked = 0;
+  for (const analysis::OperatorRow& op : run.operators) {
+    visits += static_cast<double>(op.enters_count.value_or(0));
+    if (is_python && op.kind == "receive") hooked += static_cast<double>(op.completions_count);
+  }
+  if (hooked > 0) return hooked * kHookedBatchNs;
+  return visits * (is_python ? kPythonVisitNs : kVisitNs);
+}
 
 RecordingCost CostOf(const analysis::RunView& run) {
   RecordingCost cost;
@@ -37,12 +65,16 @@ RecordingCost CostOf(const analysis::RunView& run) {
   if (const auto* rss = run.FindHost("collector_rss_bytes")) cost.rss_bytes = rss->maximum_value;
   if (const auto* cores = run.FindHost("host_cores")) cost.cores = cores->last_value;
   cost.kernel_ns = SumOf(run, "bpf_run_time_ns");
+  cost.accounts_ns = AccountsNs(run);
   if (cost.divisible) {
+    if (cost.accounts_ns > 0) cost.accounts_ratio = cost.accounts_ns / run_ns;
     if (cost.cpu_ns) cost.cpu_ratio = *cost.cpu_ns / run_ns;
     if (cost.kernel_ns) cost.kernel_ratio = *cost.kernel_ns / run_ns;
   }
   if (cost.cpu_ratio && cost.cores && *cost.cores > 0) {
-    cost.machine_ratio = (*cost.cpu_ratio + cost.kernel_ratio.value_or(0)) / *cost.cores;
+    cost.machine_ratio =
+        (*cost.cpu_ratio + cost.kernel_ratio.value_or(0) + cost.accounts_ratio.value_or(0)) /
+        *cost.cores;
     // Times of two clocks: no share of anything.
     if (*cost.machine_ratio > 1) cost.machine_ratio.reset();
   }
@@ -65,6 +97,8 @@ std::vector<Fact> CostFacts(const RecordingCost& cost) {
        Ratio(cost.kernel_ratio, cost.kernel_ns && !cost.divisible
                                     ? why_none
                                     : "no eBPF program ran, or the kernel does not measure them")},
+      {"accounts_cpu_ratio",
+       Ratio(cost.accounts_ratio, cost.accounts_ns > 0 ? why_none : "the program has no accounts")},
       {"machine_ratio", Ratio(cost.machine_ratio, why_none)},
       {"collector_rss_bytes", Bytes(cost.rss_bytes, "the collector's memory was not recorded")},
       {"events_lost_count", Number(cost.lost, Unit::kCount, "")}};
@@ -82,7 +116,10 @@ std::string CostText(const RecordingCost& cost) {
   if (cost.kernel_ratio) {
     text += fmt::format("; its eBPF programs {}", FormatPercent(*cost.kernel_ratio));
   }
-  if (cost.machine_ratio && cost.kernel_ratio) {
+  if (cost.accounts_ratio && *cost.accounts_ratio >= kShownRatio) {
+    text += fmt::format("; accounts in the program some {}", FormatPercent(*cost.accounts_ratio));
+  }
+  if (cost.machine_ratio && (cost.kernel_ratio || cost.accounts_ratio)) {
     text += fmt::format(": {} of the machine's {:.0f} cores", FormatPercent(*cost.machine_ratio),
                         *cost.cores);
   }
