@@ -45,13 +45,13 @@ int BPF_PROG(off_cpu_stack, bool preempt, struct task_struct* prev, struct task_
   struct hr_switch_note* note = hr_note_here();
   if (!note) return 0;
   struct hr_thread_state* t;
-  const bool sees_first = hr_sees_first(note, prev->pid, next->pid);
-  if (!sees_first && !note->weight && !note->off_ns) return 0;
-  if (sees_first || note->weight) {
+  hr_note_switch(note, prev->pid, next->pid);
+  if (!hr_sees_first(note) && !note->weight && !note->off_ns) return 0;
+  if (hr_sees_first(note) || note->weight) {
     t = hr_target_thread(prev);
     const unsigned int state = task_state(prev);
     if (t && hr_blocks(preempt, state)) {
-      if (sees_first) hr_note_block(note, t, bpf_ktime_get_ns());
+      if (hr_sees_first(note)) hr_note_block(note, t, bpf_ktime_get_ns());
       if (note->weight) {
         t->stack_word = hr_current_word(t);
         t->stack_cause = cause_of(prev, state);
@@ -60,9 +60,9 @@ int BPF_PROG(off_cpu_stack, bool preempt, struct task_struct* prev, struct task_
       }
     }
   }
-  if (sees_first || note->off_ns) {
+  if (hr_sees_first(note) || note->off_ns) {
     t = hr_target_thread(next);
-    if (t && sees_first) hr_note_resume(note, t, bpf_ktime_get_ns());
+    if (t && hr_sees_first(note)) hr_note_resume(note, t, bpf_ktime_get_ns());
     if (t && note->off_ns) credit(t, note->off_ns);
   }
   return 0;

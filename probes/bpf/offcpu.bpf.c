@@ -237,21 +237,20 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_stru
   struct hr_switch_note* note = hr_note_here();
   if (!note) return 0;
   __u64 now = 0;
-  bool sees_first = false;
   struct hr_thread_state* t = hr_target_thread(prev);
   if (t) {
     now = bpf_ktime_get_ns();
-    sees_first = hr_sees_first(note, tid, next_tid);
-    if (sees_first && hr_blocks(preempt, task_state(prev))) hr_note_block(note, t, now);
+    hr_note_switch(note, tid, next_tid);
+    if (hr_sees_first(note) && hr_blocks(preempt, task_state(prev))) hr_note_block(note, t, now);
     switched_out(t, prev, now, preempt, tid);
   }
   t = hr_target_thread(next);
   if (t) {
     if (!now) {
       now = bpf_ktime_get_ns();
-      sees_first = hr_sees_first(note, tid, next_tid);
+      hr_note_switch(note, tid, next_tid);
     }
-    if (sees_first) hr_note_resume(note, t, now);
+    if (hr_sees_first(note)) hr_note_resume(note, t, now);
     switched_in(t, now);
   }
   return 0;
@@ -308,10 +307,10 @@ static __always_inline bool current_unlocks(void) {
 /* Whether a timer ends the wait that ends here: its function is on the stack of the interrupt, at
  * most this deep below ours, and no longer than that on any kernel that we know. Who is in a system
  * call ends it by that. */
-extern const void hrtimer_wakeup __ksym __weak;
+const volatile __u64 timer_wakeup_address = 0; /* of hrtimer_wakeup(); 0: not known */
 enum { kInterruptDepth = 12, kTimerFunctionBytes = 64 };
 static __always_inline bool timer_wakes(void* ctx) {
-  __u64 begin = (__u64)&hrtimer_wakeup;
+  __u64 begin = timer_wakeup_address;
   if (!begin) return false;
   struct task_struct* task = bpf_get_current_task_btf();
   struct pt_regs* registers = (struct pt_regs*)bpf_task_pt_regs(task);

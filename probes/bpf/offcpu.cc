@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <memory>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "probes/bpf/program.h"
 #include "probes/probe.h"
 #include "probes/process.h"
+#include "probes/stack/kernel_symbols.h"
 
 namespace headrace::probes::bpf {
 namespace {
@@ -41,6 +43,9 @@ class OffCpuProbe final : public Probe, public SplitSource {
   Availability Start(const Host& host, const Target& target) override {
     host_ = &host;
     target_ = &target;
+    kernel_ = stack::KernelSymbols::Expect(host);
+    program_.SetConstant("timer_wakeup_address",
+                         kernel_->Get().AddressOf("hrtimer_wakeup").value_or(0));
     return program_.Load(host, target);
   }
 
@@ -423,6 +428,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
   static constexpr const char* kMaps[] = {"off_cpu", "thread_times", "run_queue", "wakeups"};
   Program program_{"offcpu"};
   const Host* host_ = nullptr;
+  std::shared_ptr<stack::KernelSymbols> kernel_;  // held for those of stacks
   const Target* target_ = nullptr;
   Totals ended_;
   int64_t folded_ns_ = 0;

@@ -85,19 +85,26 @@ static __always_inline __u32 hr_weight_of_stack(struct hr_thread_state* t, __u64
   return (HR_QUANTUM_NS / 16 * one_in) / (step / 256 + 1);
 }
 
-/* Whether this is the first program to see the switch; `note` is its note then, still empty. */
-static __always_inline bool hr_sees_first(struct hr_switch_note* note, __u32 prev, __u32 next) {
+/* Begins the note of a switch, or finds the one that the other program began: `open` says which. */
+HR_ONCE_OR_INLINED int hr_note_switch(struct hr_switch_note* note, __u32 prev, __u32 next) {
+  if (!note) return 0;
   /* A note of the switch before is of other threads: it ended with this one's `prev`. */
   if (note->open && note->prev == prev && note->next == next) {
     note->open = 0;
-    return false;
+    return 0;
   }
   note->prev = prev;
   note->next = next;
   note->open = 1;
   note->weight = 0;
   note->off_ns = 0;
-  return true;
+  return 0;
+}
+
+/* Whether this is the first program to see the switch; `note` is its note then, still empty. Read
+ * anew at each use, so that the verifier does not walk twice what lies between two of them. */
+static __always_inline bool hr_sees_first(const struct hr_switch_note* note) {
+  return *(const volatile __u32*)&note->open;
 }
 
 /* The thread blocks. */

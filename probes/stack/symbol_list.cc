@@ -84,4 +84,11 @@ std::optional<std::string_view> SymbolList::Find(uint64_t address) const {
   return std::string_view(names_).substr(it->name, it->name_size);
 }
 
+std::optional<uint64_t> SymbolList::AddressOf(std::string_view name) const {
+  for (const Entry& entry : entries_) {
+    if (std::string_view(names_).substr(entry.name, entry.name_size) == name) return entry.start;
+  }
+  return std::nullopt;
+}
+
 }  // namespace headrace::probes::stack

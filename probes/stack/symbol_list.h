@@ -21,6 +21,8 @@ class SymbolList {
   size_t size() const { return entries_.size(); }
   // The name of the symbol that contains `address`; the list owns its memory.
   std::optional<std::string_view> Find(uint64_t address) const;
+  // Where the symbol of that name begins; looks at all of them.
+  std::optional<uint64_t> AddressOf(std::string_view name) const;
 
  private:
   struct Entry {

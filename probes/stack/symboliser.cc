@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -140,10 +141,7 @@ std::string ReadableName(const std::string& text, size_t max_bytes) {
 Symboliser::Symboliser(const Host& host) : host_(host) {}
 
 void Symboliser::ExpectKernel() {
-  if (kernel_ || kernel_to_come_.valid()) return;
-  kernel_to_come_ = std::async(std::launch::async, [host = host_] {
-    return SymbolList::FromKallsyms(host.Read("/proc/kallsyms", 64 << 20).value_or(""));
-  });
+  if (!kernel_) kernel_ = KernelSymbols::Expect(host_);
 }
 
 std::shared_ptr<Symboliser::Module> Symboliser::OpenModule(int64_t pid, const Mapping& mapping) {
@@ -325,14 +323,11 @@ const std::string& Symboliser::Name(int64_t pid, uint64_t address) {
 }
 
 const std::string& Symboliser::KernelName(uint64_t address) {
-  if (!kernel_) {
-    ExpectKernel();
-    kernel_ = kernel_to_come_.get();
-  }
+  ExpectKernel();
   if (kernel_names_.size() >= kMaxNamesKept) kernel_names_.clear();
   const auto [it, added] = kernel_names_.try_emplace(address);
   if (added) {
-    const auto name = kernel_->Find(address);
+    const auto name = kernel_->Get().Find(address);
     it->second = name ? fmt::format("{}_[k]", ReadableName(std::string(*name))) : "[kernel]";
   }
   return it->second;

@@ -7,7 +7,6 @@
 // several threads.
 #pragma once
 #include <cstdint>
-#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 
 #include "probes/host.h"
 #include "probes/stack/elf_image.h"
+#include "probes/stack/kernel_symbols.h"
 #include "probes/stack/process_maps.h"
 #include "probes/stack/symbol_list.h"
 #include "probes/stack/unwind.h"
@@ -108,8 +108,7 @@ class Symboliser {
   std::map<int64_t, Process> processes_;
   // Files by (inode, path): most processes of a tree share theirs.
   std::map<std::pair<uint64_t, std::string>, std::weak_ptr<Module>> modules_;
-  std::future<SymbolList> kernel_to_come_;
-  std::optional<SymbolList> kernel_;
+  std::shared_ptr<KernelSymbols> kernel_;
   std::unordered_map<uint64_t, std::string> kernel_names_;
   Cost cost_;
 };

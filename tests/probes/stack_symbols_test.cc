@@ -71,6 +71,8 @@ TEST(SymbolList, KernelSymbols) {
   EXPECT_EQ(list.Find(0xffffffff81000150), "helper");
   EXPECT_EQ(list.Find(0xffffffff81000250), "helper");  // data is no code: no end is known
   EXPECT_EQ(list.Find(0xffffffff81000301), "last");
+  EXPECT_EQ(list.AddressOf("helper"), 0xffffffff81000100);
+  EXPECT_EQ(list.AddressOf("data"), std::nullopt);
   EXPECT_TRUE(SymbolList::FromKallsyms("0000000000000000 T _text\n").empty());  // hidden
 }
 
