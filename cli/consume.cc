@@ -50,8 +50,15 @@ void Say(const ConsumeOptions& options, const std::string& text) {
   if (!options.quiet) std::fputs(fmt::format("headrace consume: {}\n", text).c_str(), stderr);
 }
 
+// Rows a second from the first batch on: before it nobody may have sent any.
+double RateSinceFirst(const PipelineProgress& done, double seconds, double first_s) {
+  const auto rows = static_cast<double>(done.rows), batches = static_cast<double>(done.batches);
+  return done.batches > 1 ? rows * (1 - 1 / batches) / (seconds - first_s) : rows / seconds;
+}
+
+// `first_s`: when the first batch came; empty: none has.
 void PrintSummary(const ConsumeOptions& options, const PipelineProgress& done,
-                  uint64_t received_bytes, double seconds,
+                  uint64_t received_bytes, double seconds, std::optional<double> first_s,
                   const workloads::RowChecksums& checksums) {
   const auto bytes = static_cast<double>(received_bytes);
   const double spent = static_cast<double>(done.wait_ns + done.compute_ns);
@@ -64,6 +71,7 @@ void PrintSummary(const ConsumeOptions& options, const PipelineProgress& done,
         {"batches_count", done.batches},
         {"received_bytes", received_bytes},
         {"duration_s", seconds},
+        {"first_batch_s", first_s ? nlohmann::json(*first_s) : nlohmann::json()},
         {"stall_ratio", done.batches == 0 ? nlohmann::json() : nlohmann::json(stall)},
         {"interrupted", experiments::Interrupted()}};
     if (options.checksum) {
@@ -75,9 +83,12 @@ void PrintSummary(const ConsumeOptions& options, const PipelineProgress& done,
     return;
   }
   if (options.quiet) return;
-  fmt::print("consumed {} rows in {} batches ({}) in {:.1f} s: {}", done.rows, done.batches,
-             FormatBytes(bytes), seconds,
-             FormatRate(static_cast<double>(done.rows) / seconds, "rows"));
+  fmt::print("consumed {} rows in {} batches ({}) in {:.1f} s", done.rows, done.batches,
+             FormatBytes(bytes), seconds);
+  if (first_s) {
+    fmt::print(", the first after {:.1f} s: {}", *first_s,
+               FormatRate(RateSinceFirst(done, seconds, *first_s), "rows"));
+  }
   if (done.batches > 0) fmt::print("; waited {} of the time", FormatPercent(stall));
   fmt::print("\n");
   if (options.checksum)
@@ -99,7 +110,8 @@ std::pair<uint32_t, uint32_t> ParseRank(const std::string& text) {
 }
 
 int RunConsumer(const ConsumeOptions& options, const workloads::RowChecksums& checksums,
-                const std::function<void()>& run, const std::function<PipelineProgress()>& progress,
+                const workloads::Trainer& trainer, const std::function<void()>& run,
+                const std::function<PipelineProgress()>& progress,
                 const std::function<uint64_t()>& bytes) {
   const int64_t start = MonotonicNs();
   std::optional<Error> failure;
@@ -110,9 +122,11 @@ int RunConsumer(const ConsumeOptions& options, const workloads::RowChecksums& ch
   }
   // Of one that failed before its first batch there is nothing to say but why.
   const PipelineProgress done = progress();
+  const auto since_start = [&](int64_t at) { return static_cast<double>(at - start) / 1e9; };
+  const int64_t end = MonotonicNs(), first = trainer.first_batch_ns();
   if (options.json || !failure || done.batches > 0)
-    PrintSummary(options, done, bytes(), static_cast<double>(MonotonicNs() - start) / 1e9,
-                 checksums);
+    PrintSummary(options, done, bytes(), since_start(end),
+                 first == 0 ? std::nullopt : std::optional(since_start(first)), checksums);
   if (failure) throw *failure;
   return experiments::Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
 }
@@ -155,9 +169,11 @@ int ConsumeJob(const ConsumeOptions& options) {
   given.note = [&options](const std::string& text) { Say(options, text); };
   given.measured = experiments::MeasureMember("rank", given.rank);
   workloads::RowChecksums checksums;
-  reader::service::ReceiveJob job(std::move(given), MakeTrainer(options, &checksums));
+  std::unique_ptr<workloads::Trainer> made = MakeTrainer(options, &checksums);
+  const workloads::Trainer& trainer = *made;
+  reader::service::ReceiveJob job(std::move(given), std::move(made));
   return RunConsumer(
-      options, checksums, [&] { job.Run(); }, [&] { return job.progress(); },
+      options, checksums, trainer, [&] { job.Run(); }, [&] { return job.progress(); },
       [&] { return job.bytes(); });
 }
 
@@ -210,10 +226,12 @@ int Consume(const ConsumeOptions& options) {
   receive.interrupted = [] { return experiments::Interrupted(); };
   receive.note = [&options](const std::string& text) { Say(options, text); };
   workloads::RowChecksums checksums;
-  ReceivePipeline pipeline(std::move(receive), MakeTrainer(options, &checksums));
+  std::unique_ptr<workloads::Trainer> made = MakeTrainer(options, &checksums);
+  const workloads::Trainer& trainer = *made;
+  ReceivePipeline pipeline(std::move(receive), std::move(made));
   Say(options, fmt::format("listens at {}", options.address));
   return RunConsumer(
-      options, checksums, [&] { pipeline.Run(); }, [&] { return pipeline.progress(); },
+      options, checksums, trainer, [&] { pipeline.Run(); }, [&] { return pipeline.progress(); },
       [&] { return pipeline.bytes(); });
 }
 
