@@ -73,7 +73,12 @@ Move TunerState::CompareOnce() {
   if (count < kFewestWindowsToCompare) return Wait(kFewestWindowsToCompare - count);
   const Effect effect = CompareWindows(t.rates_before, seen.RatesOf(windows));
   if (!effect.clear && count < kEnoughWindowsToCompare) return Wait(2);
-  return Judge(effect, seen.RateOver(windows), seen.RatesOf(windows));
+  if (effect.clear || !options.interleave || options.pairs == 0 || t.forced)
+    return Judge(effect, seen.RateOver(windows), seen.RatesOf(windows));
+  // The few windows before it do not decide: the old settings are tried again after all.
+  t.interleave = true;
+  StartTrial(true, windows);
+  return Set(t.before, t.block);
 }
 
 // `observed`: the rate with the change.

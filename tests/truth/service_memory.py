@@ -58,7 +58,10 @@ def settings_of(pick):
     chosen = {"pipeline.memory": pick.choice([96, 128, 160, 192, 256, 512]), "pipeline.batch_rows": pick.choice([32, 100, 256, 512, 1024]),
               "source.epochs": 0, "decode.parallelism": pick.choice([1, 2, 4]), "fetch.parallelism": pick.choice([1, 2]),
               "decode.queue": pick.choice([1, 4, 16]), "batch.queue": pick.choice([1, 8, 64])}
-    return chosen, pick.randrange(1, 4), pick.choice(["unix", "unix", "shm", "tcp"]), pick.choice([20, 50, 200])
+    ranks, kind, step_ms = pick.randrange(1, 4), pick.choice(["unix", "shm", "tcp", "tcp"]), pick.choice([20, 50, 200])
+    if kind == "tcp":  # as a network that holds batches up would have it: each rank's are compressed by themselves
+        chosen["delivery.wire"] = pick.choice(["auto", "raw", "lz4", "zstd"])
+    return chosen, ranks, kind, step_ms
 
 
 class Job:

@@ -616,6 +616,9 @@ std::vector<Gate> Judge(const Tunings& tunings) {
     gates.push_back(Share(
         "recovered (95 % of the best) 20 windows after a lasting change",
         MeanOf(drifts, [](const DriftTrial& t) { return t.rate >= 0.95 * t.best; }), 0.9, true, n));
+    gates.push_back(Share(
+        "within 5 % of the best where tuning ends, after a lasting change",
+        MeanOf(drifts, [](const DriftTrial& t) { return t.last >= 0.95 * t.best; }), 0.9, true, n));
     gates.push_back(Share("knobs turned while nothing changed",
                           MeanOf(drifts, [](const DriftTrial& t) { return t.quiet_turns > 0; }),
                           0.05, false, n));

@@ -480,6 +480,29 @@ TEST(Tuner, TurnsNothingWhileNothingChangesAndPlansAnewWhenItDoes) {
   EXPECT_GE(pipeline.Rate(), 0.95 * 1000);
 }
 
+// The old settings are tried again where the windows between a change and the new settings are too
+// few, or too unlike each other, to show what these bring: it went back to the old ones then.
+TEST(Tuner, AGainThatTheWindowsAfterAChangeDoNotShowIsCompared) {
+  FakePipeline pipeline;
+  pipeline.windows_left = 600;
+  pipeline.before_window = [&](FakePipeline* p) {
+    if (p->windows == 250) p->stages[1].blocked_s *= 3;
+    const bool is_new = p->knobs().at("parse.parallelism") > 8;
+    p->noise = p->windows < 250 ? 0.002 : p->windows < 262 && !is_new ? 0.9 : 0.05;
+  };
+  TunerOptions options;
+  options.continuous = true;
+  const Outcome outcome = TuneIt(&pipeline, options);
+  ASSERT_EQ(outcome.heard.Count(TuneAction::kReplan), 1u);
+  const auto last_plan =
+      std::find_if(outcome.heard.last.rbegin(), outcome.heard.last.rend(),
+                   [](const auto& entry) { return entry.second.action == TuneAction::kApply; });
+  ASSERT_NE(last_plan, outcome.heard.last.rend());
+  EXPECT_EQ(last_plan->second.verdict, TuneVerdict::kKept);
+  EXPECT_GT(last_plan->second.pairs, 0u);
+  EXPECT_GE(pipeline.Rate(), 600) << "the settings from before the change give 333";
+}
+
 TEST(Tuner, SaysWhyItStops) {
   TunerOptions one;
   one.max_decisions = 1;
