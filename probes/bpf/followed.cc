@@ -68,7 +68,8 @@ void RunTimeWindows::Update(const Target& target, int64_t now_ns) {
   const int64_t at = (now_ns - begin_ns_) % kCostPeriodNs;
   bool want = asked || target.deep || (at >= kCostWindowNs && at < 2 * kCostWindowNs);
   // Where somebody else has the kernel measure all the time, what it measures is of all the time.
-  if (!want && fd_ >= 0) want = Host().ReadInteger("/proc/sys/kernel/bpf_stats_enabled") == 1;
+  if (!want && (fd_ >= 0 || begin_ns_ == now_ns))
+    want = Host().ReadInteger("/proc/sys/kernel/bpf_stats_enabled") == 1;
   if (want && fd_ < 0 && !refused_) {
     fd_ = bpf_enable_stats(BPF_STATS_RUN_TIME);
     refused_ = fd_ < 0;

@@ -19,7 +19,8 @@ class Program;
 
 // The windows in which the kernel measures the run time of all BPF programs, which costs too: a
 // tenth of the time; all of it when the target is deep, HEADRACE_BPF_STATS is set, or the sysctl
-// kernel.bpf_stats_enabled is. (Another such recorder's windows are not seen: they count twice.)
+// kernel.bpf_stats_enabled is. Windows that another recorder has open are not known here: runs in
+// them count, their time does not, so that two recorders may each claim twice what theirs cost.
 class RunTimeWindows {
  public:
   ~RunTimeWindows();

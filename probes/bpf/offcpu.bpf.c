@@ -69,7 +69,7 @@ static __always_inline void fill_thread_key(struct thread_key* key, struct hr_th
 }
 
 /* Moves the thread's sums of one kind of period to the map. */
-HR_ONCE_OR_CALLED int move_credit(struct hr_thread_state* t, __u32 i) {
+HR_VERIFIED_ONCE_OR_CALLED int move_credit(struct hr_thread_state* t, __u32 i) {
   if (!t || i >= HR_CREDITS) return 0;
   struct hr_credit* credit = &t->credits[i];
   if (!credit->runnable_count) return 0;
@@ -96,7 +96,7 @@ HR_ONCE_OR_CALLED int move_credit(struct hr_thread_state* t, __u32 i) {
 }
 
 /* All of them; `now`: when. */
-HR_ONCE_OR_CALLED int move_credits(struct hr_thread_state* t, __u64 now) {
+HR_VERIFIED_ONCE_OR_CALLED int move_credits(struct hr_thread_state* t, __u64 now) {
   if (!t) return 0;
   for (__u32 i = 0; i < HR_CREDITS; i++) move_credit(t, i);
   t->credited_ns = now;
@@ -104,7 +104,7 @@ HR_ONCE_OR_CALLED int move_credits(struct hr_thread_state* t, __u64 now) {
 }
 
 /* An ended thread's figures move to its group's. */
-HR_ONCE_OR_CALLED int fold(struct hr_thread_state* t, __u64 now) {
+HR_VERIFIED_ONCE_OR_CALLED int fold(struct hr_thread_state* t, __u64 now) {
   if (!t) return 0;
   move_credits(t, now);
   for (__u32 i = 0; i < HR_QUEUE_BUCKETS; i++) {
@@ -141,7 +141,7 @@ static __always_inline __u32 place_of(enum hr_cause cause) {
 
 /* Credits the thread's off-CPU period, which ended at `end`. Done at the next switch-out, where the
  * scheduler's sums can confirm it. */
-HR_ONCE_OR_CALLED int end_period(struct hr_thread_state* t, __u64 end) {
+HR_VERIFIED_ONCE_OR_CALLED int end_period(struct hr_thread_state* t, __u64 end) {
   if (!t) return 0;
   __u64 since = t->off_since_ns;
   if (!since) return 0;

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "probes/account/account.h"
+#include "probes/bpf/kernel.h"
 #include "probes/bpf/program.h"
 #include "probes/probe.h"
 #include "probes/process.h"
@@ -43,6 +44,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
   Availability Start(const Host& host, const Target& target) override {
     host_ = &host;
     target_ = &target;
+    if (auto missing = MissingPrivilege(host)) return *missing;
     kernel_ = stack::KernelSymbols::Expect(host);
     program_.SetConstant("timer_wakeup_address",
                          kernel_->Get().AddressOf("hrtimer_wakeup").value_or(0));
@@ -59,7 +61,10 @@ class OffCpuProbe final : public Probe, public SplitSource {
     program_.ReportLosses(sink);
   }
 
-  void Stop() override { program_.Unload(); }
+  void Stop() override {
+    program_.Unload();
+    kernel_.reset();
+  }
 
   const std::vector<OperatorSplit>& Splits() override {
     program_.Follow(*target_);
@@ -428,7 +433,7 @@ class OffCpuProbe final : public Probe, public SplitSource {
   static constexpr const char* kMaps[] = {"off_cpu", "thread_times", "run_queue", "wakeups"};
   Program program_{"offcpu"};
   const Host* host_ = nullptr;
-  std::shared_ptr<stack::KernelSymbols> kernel_;  // held for those of stacks
+  std::shared_ptr<stack::KernelSymbols> kernel_;  // so that stacks need not read them again
   const Target* target_ = nullptr;
   Totals ended_;
   int64_t folded_ns_ = 0;

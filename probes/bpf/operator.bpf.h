@@ -26,11 +26,11 @@
  * took. Global ones may have pointers where there is HR_LOOP; before, they are called or inlined.
  */
 #ifdef HR_LOOP
-#define HR_ONCE_OR_CALLED __noinline
-#define HR_ONCE_OR_INLINED __noinline
+#define HR_VERIFIED_ONCE_OR_CALLED __noinline
+#define HR_VERIFIED_ONCE_OR_INLINED __noinline
 #else
-#define HR_ONCE_OR_CALLED static __noinline
-#define HR_ONCE_OR_INLINED static __always_inline
+#define HR_VERIFIED_ONCE_OR_CALLED static __noinline
+#define HR_VERIFIED_ONCE_OR_INLINED static __always_inline
 #endif
 
 /* Parts of the accounts' ABI, version 1; followed.cc asserts that they agree with account.h. */
@@ -203,7 +203,7 @@ static __always_inline __u32 hr_own_number(struct task_struct* task) {
  * name of the group is what figures are counted under, so that a map's size bounds groups, not
  * threads. Without branches on the name's characters: verifying all ways through them was most of
  * the time that loading takes. */
-HR_ONCE_OR_CALLED int hr_name_group(struct hr_thread_state* t) {
+HR_VERIFIED_ONCE_OR_CALLED int hr_name_group(struct hr_thread_state* t) {
   if (!t) return 0;
   char now[16] = {};
   __builtin_memcpy(now, t->name, sizeof now);
@@ -311,7 +311,7 @@ __noinline __u64 hr_find_slot(__u64 segment_address, __u32 own_tid) {
 /* What the current thread, whose state `t` is, is doing now: bits 0-15 operator + 1 (0: none),
  * 16-17 HR_BUSY or a wait, 20-31 resource + 1. 0 without accounts. May be called only in its
  * context. */
-HR_ONCE_OR_INLINED __u32 hr_current_word(struct hr_thread_state* t) {
+HR_VERIFIED_ONCE_OR_INLINED __u32 hr_current_word(struct hr_thread_state* t) {
   if (!t) return 0;
   struct hr_slot_head head;
   if (t->slot_address) {

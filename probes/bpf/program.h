@@ -66,10 +66,9 @@ class Program {
   uint64_t Global(const std::string& name) const;
   // Reports every global named lost_<what>_count ("threads" for lost_threads_count), as what this
   // object lost: "<object>: threads". And what its programs cost: bpf_run_time_ns and
-  // bpf_runs_count by program, as the kernel measures them; between its measurements (a tenth of
-  // the time; all the time when the target is deep or HEADRACE_BPF_STATS is set, because measuring
-  // costs too) their rate is carried on. Nothing where the kernel refuses to measure: it takes
-  // CAP_SYS_ADMIN. Call at the end of every Read.
+  // bpf_runs_count by program, as the kernel measures them; between its measurements
+  // (RunTimeWindows) their rate is carried on. Nothing where the kernel refuses to measure: it
+  // takes CAP_SYS_ADMIN. Call at the end of every Read.
   void ReportLosses(Sink& sink);
 
   int map_fd(const std::string& map) const;

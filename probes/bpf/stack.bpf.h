@@ -111,7 +111,8 @@ struct hr_group_name {
 
 // A thread's name without digits at its end and one separator before them, as ThreadGroupName
 // (program.h) does it: one name for all threads of a pool keeps the counts few.
-HR_ONCE_OR_INLINED int hr_group(struct hr_group_name* group, const struct hr_group_name* name) {
+HR_VERIFIED_ONCE_OR_INLINED int hr_group(struct hr_group_name* group,
+                                         const struct hr_group_name* name) {
   if (!group || !name) return 0;
   const char* comm = name->characters;
   int end = 0, length = 0;
@@ -130,7 +131,7 @@ HR_ONCE_OR_INLINED int hr_group(struct hr_group_name* group, const struct hr_gro
   return 0;
 }
 
-HR_ONCE_OR_INLINED __u64 hr_hash(const struct hr_stack* s) {
+HR_VERIFIED_ONCE_OR_INLINED __u64 hr_hash(const struct hr_stack* s) {
   if (!s) return 1;
   __u64 hash = 0xcbf29ce484222325ull;
   for (__u32 i = 0; i < HR_STACK_KERNEL_FRAMES; i++) {
@@ -196,8 +197,8 @@ static __always_inline int hr_is_code(const struct hr_stack_root* root, __u64 ad
 }
 
 // The id of a copy of the current stack, made before or now; 0 if there is none.
-HR_ONCE_OR_CALLED __u64 hr_copied_stack(struct hr_scratch* room, const struct hr_stack_root* root,
-                                        int reuse) {
+HR_VERIFIED_ONCE_OR_CALLED __u64 hr_copied_stack(struct hr_scratch* room,
+                                                 const struct hr_stack_root* root, int reuse) {
   if (!room || !root) return 0;
   const __u64 id = bpf_get_current_pid_tgid();
   if (!reuse) {

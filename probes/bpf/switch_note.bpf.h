@@ -86,7 +86,8 @@ static __always_inline __u32 hr_weight_of_stack(struct hr_thread_state* t, __u64
 }
 
 /* Begins the note of a switch, or finds the one that the other program began: `open` says which. */
-HR_ONCE_OR_INLINED int hr_note_switch(struct hr_switch_note* note, __u32 prev, __u32 next) {
+HR_VERIFIED_ONCE_OR_INLINED int hr_note_switch(struct hr_switch_note* note, __u32 prev,
+                                               __u32 next) {
   if (!note) return 0;
   /* A note of the switch before is of other threads: it ended with this one's `prev`. */
   if (note->open && note->prev == prev && note->next == next) {
@@ -101,15 +102,15 @@ HR_ONCE_OR_INLINED int hr_note_switch(struct hr_switch_note* note, __u32 prev, _
   return 0;
 }
 
-/* Whether this is the first program to see the switch; `note` is its note then, still empty. Read
+/* After hr_note_switch: whether this is the first program to see it; the note is empty then. Read
  * anew at each use, so that the verifier does not walk twice what lies between two of them. */
 static __always_inline bool hr_sees_first(const struct hr_switch_note* note) {
   return *(const volatile __u32*)&note->open;
 }
 
 /* The thread blocks. */
-HR_ONCE_OR_INLINED int hr_note_block(struct hr_switch_note* note, struct hr_thread_state* t,
-                                     __u64 now) {
+HR_VERIFIED_ONCE_OR_INLINED int hr_note_block(struct hr_switch_note* note,
+                                              struct hr_thread_state* t, __u64 now) {
   if (!note || !t) return 0;
   t->stack_weight = 0; /* until it has been taken */
   note->weight = hr_weight_of_stack(t, now);
@@ -119,8 +120,8 @@ HR_ONCE_OR_INLINED int hr_note_block(struct hr_switch_note* note, struct hr_thre
 }
 
 /* The thread runs again, which may have been blocked. */
-HR_ONCE_OR_INLINED int hr_note_resume(struct hr_switch_note* note, struct hr_thread_state* t,
-                                      __u64 now) {
+HR_VERIFIED_ONCE_OR_INLINED int hr_note_resume(struct hr_switch_note* note,
+                                               struct hr_thread_state* t, __u64 now) {
   if (!note || !t || !t->blocked) return 0;
   t->blocked = 0;
   __u64 end = now;
