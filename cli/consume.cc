@@ -22,6 +22,7 @@
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/job_place_options.h"
+#include "dashboards/json_number.h"
 #include "experiments/interrupt.h"
 #include "experiments/service_fleet.h"
 #include "reader/pipeline/delivery/receive_pipeline.h"
@@ -50,16 +51,15 @@ void Say(const ConsumeOptions& options, const std::string& text) {
   if (!options.quiet) std::fputs(fmt::format("headrace consume: {}\n", text).c_str(), stderr);
 }
 
-// Rows a second from the first batch on: before it nobody may have sent any.
-double RateSinceFirst(const PipelineProgress& done, double seconds, double first_s) {
-  const auto rows = static_cast<double>(done.rows), batches = static_cast<double>(done.batches);
-  return done.batches > 1 ? rows * (1 - 1 / batches) / (seconds - first_s) : rows / seconds;
-}
-
-// `first_s`: when the first batch came; empty: none has.
 void PrintSummary(const ConsumeOptions& options, const PipelineProgress& done,
-                  uint64_t received_bytes, double seconds, std::optional<double> first_s,
+                  uint64_t received_bytes, int64_t start_ns,
                   const workloads::RowChecksums& checksums) {
+  const int64_t end_ns = MonotonicNs();
+  const double seconds = static_cast<double>(end_ns - start_ns) / 1e9;
+  const std::optional<double> first_s =
+      done.batches == 0 ? std::nullopt
+                        : std::optional(static_cast<double>(done.first_ns - start_ns) / 1e9);
+  const std::optional<double> steady = done.SteadyRowsPerSecond(end_ns);
   const auto bytes = static_cast<double>(received_bytes);
   const double spent = static_cast<double>(done.wait_ns + done.compute_ns);
   const double stall = spent == 0 ? 0 : static_cast<double>(done.wait_ns) / spent;
@@ -71,7 +71,8 @@ void PrintSummary(const ConsumeOptions& options, const PipelineProgress& done,
         {"batches_count", done.batches},
         {"received_bytes", received_bytes},
         {"duration_s", seconds},
-        {"first_batch_s", first_s ? nlohmann::json(*first_s) : nlohmann::json()},
+        {"first_batch_s", dashboards::NumberOrNull(first_s)},
+        {"steady_rows_per_second", dashboards::NumberOrNull(steady)},
         {"stall_ratio", done.batches == 0 ? nlohmann::json() : nlohmann::json(stall)},
         {"interrupted", experiments::Interrupted()}};
     if (options.checksum) {
@@ -85,10 +86,8 @@ void PrintSummary(const ConsumeOptions& options, const PipelineProgress& done,
   if (options.quiet) return;
   fmt::print("consumed {} rows in {} batches ({}) in {:.1f} s", done.rows, done.batches,
              FormatBytes(bytes), seconds);
-  if (first_s) {
-    fmt::print(", the first after {:.1f} s: {}", *first_s,
-               FormatRate(RateSinceFirst(done, seconds, *first_s), "rows"));
-  }
+  if (first_s) fmt::print(", the first after {:.1f} s", *first_s);
+  if (steady) fmt::print(", then {}", FormatRate(*steady, "rows"));
   if (done.batches > 0) fmt::print("; waited {} of the time", FormatPercent(stall));
   fmt::print("\n");
   if (options.checksum)
@@ -110,8 +109,7 @@ std::pair<uint32_t, uint32_t> ParseRank(const std::string& text) {
 }
 
 int RunConsumer(const ConsumeOptions& options, const workloads::RowChecksums& checksums,
-                const workloads::Trainer& trainer, const std::function<void()>& run,
-                const std::function<PipelineProgress()>& progress,
+                const std::function<void()>& run, const std::function<PipelineProgress()>& progress,
                 const std::function<uint64_t()>& bytes) {
   const int64_t start = MonotonicNs();
   std::optional<Error> failure;
@@ -122,11 +120,8 @@ int RunConsumer(const ConsumeOptions& options, const workloads::RowChecksums& ch
   }
   // Of one that failed before its first batch there is nothing to say but why.
   const PipelineProgress done = progress();
-  const auto since_start = [&](int64_t at) { return static_cast<double>(at - start) / 1e9; };
-  const int64_t end = MonotonicNs(), first = trainer.first_batch_ns();
   if (options.json || !failure || done.batches > 0)
-    PrintSummary(options, done, bytes(), since_start(end),
-                 first == 0 ? std::nullopt : std::optional(since_start(first)), checksums);
+    PrintSummary(options, done, bytes(), start, checksums);
   if (failure) throw *failure;
   return experiments::Interrupted() ? static_cast<int>(ExitCode::kInterrupted) : 0;
 }
@@ -169,11 +164,9 @@ int ConsumeJob(const ConsumeOptions& options) {
   given.note = [&options](const std::string& text) { Say(options, text); };
   given.measured = experiments::MeasureMember("rank", given.rank);
   workloads::RowChecksums checksums;
-  std::unique_ptr<workloads::Trainer> made = MakeTrainer(options, &checksums);
-  const workloads::Trainer& trainer = *made;
-  reader::service::ReceiveJob job(std::move(given), std::move(made));
+  reader::service::ReceiveJob job(std::move(given), MakeTrainer(options, &checksums));
   return RunConsumer(
-      options, checksums, trainer, [&] { job.Run(); }, [&] { return job.progress(); },
+      options, checksums, [&] { job.Run(); }, [&] { return job.progress(); },
       [&] { return job.bytes(); });
 }
 
@@ -226,12 +219,10 @@ int Consume(const ConsumeOptions& options) {
   receive.interrupted = [] { return experiments::Interrupted(); };
   receive.note = [&options](const std::string& text) { Say(options, text); };
   workloads::RowChecksums checksums;
-  std::unique_ptr<workloads::Trainer> made = MakeTrainer(options, &checksums);
-  const workloads::Trainer& trainer = *made;
-  ReceivePipeline pipeline(std::move(receive), std::move(made));
+  ReceivePipeline pipeline(std::move(receive), MakeTrainer(options, &checksums));
   Say(options, fmt::format("listens at {}", options.address));
   return RunConsumer(
-      options, checksums, trainer, [&] { pipeline.Run(); }, [&] { return pipeline.progress(); },
+      options, checksums, [&] { pipeline.Run(); }, [&] { return pipeline.progress(); },
       [&] { return pipeline.bytes(); });
 }
 

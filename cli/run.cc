@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -19,6 +20,7 @@
 #include "cli/verdict.h"
 #include "collectors/agent.h"
 #include "collectors/store/store.h"
+#include "dashboards/json_number.h"
 #include "dashboards/terminal/progress.h"
 #include "experiments/device_cost.h"
 #include "experiments/interrupt.h"
@@ -78,6 +80,7 @@ PipelineSpec LoadSpec(const RunOptions& options, const experiments::PlanFile& pl
 }
 
 struct TimeUsed {
+  int64_t start_ns;
   double seconds, cpu_seconds;  // cpu_seconds: of this process, without the collector
 };
 
@@ -86,6 +89,7 @@ struct RunTotals {
   PipelineProgress done;
   bool repeats;
   double seconds, cpu_seconds, stall;
+  std::optional<double> first_s = {}, steady_rows_per_second = {};
 
   double PerSecond(uint64_t count) const {
     return seconds > 0 ? static_cast<double>(count) / seconds : 0;
@@ -98,6 +102,11 @@ RunTotals TotalsOf(const Pipeline& pipeline, const TimeUsed& used) {
   const PipelineProgress& done = totals.done;
   // Its steps follow one another, once there is a batch.
   if (totals.repeats) totals.seconds = static_cast<double>(done.compute_ns) / 1e9;
+  if (!totals.repeats && done.batches > 0) {
+    totals.first_s = static_cast<double>(done.first_ns - used.start_ns) / 1e9;
+    totals.steady_rows_per_second =
+        done.SteadyRowsPerSecond(used.start_ns + std::llround(used.seconds * 1e9));
+  }
   if (done.wait_ns + done.compute_ns != 0) {
     totals.stall =
         static_cast<double>(done.wait_ns) / static_cast<double>(done.wait_ns + done.compute_ns);
@@ -118,6 +127,8 @@ void PrintRunJson(const RunOptions& options, const Pipeline& pipeline, const Run
       {"rows_count", done.rows},
       {"batches_count", done.batches},
       {"duration_s", totals.seconds},
+      {"first_batch_s", dashboards::NumberOrNull(totals.first_s)},
+      {"steady_rows_per_second", dashboards::NumberOrNull(totals.steady_rows_per_second)},
       {"cpu_s", totals.cpu_seconds},
       {"rows_per_second", totals.PerSecond(done.rows)},
       {"batches_per_second", totals.PerSecond(done.batches)},
@@ -380,7 +391,7 @@ int Run(const RunOptions& options) {
     if (prober) probe = prober->Finish();
   }
   const double seconds = static_cast<double>(MonotonicNs() - start) / 1e9;
-  const TimeUsed used{seconds, static_cast<double>(ProcessCpuNs() - start_cpu) / 1e9};
+  const TimeUsed used{start, seconds, static_cast<double>(ProcessCpuNs() - start_cpu) / 1e9};
   int64_t run_id = 0;
   try {
     if (agent) run_id = agent->Stop();

@@ -109,7 +109,6 @@ void Trainer::LoadState(const std::string& state) {
 }
 
 void Trainer::Step(reader::Element&& batch, reader::StopSignal* stop) {
-  if (first_batch_ns_ == 0) first_batch_ns_ = MonotonicNs();
   Record(batch);
   const auto step_ns = static_cast<int64_t>(spec_.step.Draw(0x5744, steps_++));
   if (step_ns <= 0) return;

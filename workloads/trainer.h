@@ -3,7 +3,6 @@
 // fast as they come. It keeps checksums of the rows it saw, so that a test can compare what two
 // runs delivered.
 #pragma once
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -29,8 +28,6 @@ class Trainer final : public reader::Consumer {
           std::unique_ptr<RowLog> log = nullptr)
       : spec_(spec), checksums_(checksums), log_(std::move(log)) {}
   void Step(reader::Element&& batch, reader::StopSignal* stop) override;
-  // When the first batch came; 0: none has. By any thread.
-  int64_t first_batch_ns() const { return first_batch_ns_; }
   // The part of a step that sums and logs the rows.
   void Record(const reader::Element& batch);
   // The checksums, the number of steps, and the length of the row log.
@@ -42,7 +39,6 @@ class Trainer final : public reader::Consumer {
   RowChecksums* checksums_;
   std::unique_ptr<RowLog> log_;
   uint64_t steps_ = 0;
-  std::atomic<int64_t> first_batch_ns_ = 0;
 };
 
 }  // namespace headrace::workloads

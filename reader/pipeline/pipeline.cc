@@ -101,7 +101,7 @@ int64_t Pipeline::State::Step(Element&& batch, int64_t wait_ns, int64_t begin) {
   }
   const int64_t done = MonotonicNs();
   hr_step(static_cast<uint64_t>(wait_ns), static_cast<uint64_t>(done - begin), rows);
-  progress.Took(rows, wait_ns, done - begin);
+  progress.Took(rows, wait_ns, done - begin, done);
   return done;
 }
 

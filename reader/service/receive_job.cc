@@ -509,10 +509,11 @@ void ReceiveJob::State::Deliver(TensorBatch&& batch, int64_t wait_begin) {
   {
     std::lock_guard lock(mutex);
     client->Delivered(spans, rows);
-    progress.batches += rows > 0;
-    progress.rows += rows;
-    progress.wait_ns += static_cast<uint64_t>(begin - wait_begin);
-    progress.compute_ns += static_cast<uint64_t>(done - begin);
+    if (rows > 0) {
+      progress.Took(rows, begin - wait_begin, done - begin, done);
+    } else {
+      progress.wait_ns += static_cast<uint64_t>(begin - wait_begin);
+    }
   }
   if (options.checkpoint.path.empty() || ++since_save < options.checkpoint.every) return;
   Save();

@@ -4,7 +4,7 @@
 usage: service_pairs.py HEADRACE [ROUNDS] [KIND ...]      (default: 9 rounds of unix, shm, tcp and tls)
 
 Each round reads the same table once in one process, and once through each kind of connection with a dispatcher, a worker and a
-rank, in drawn order. The rate of the service is of the rank, from its first batch to its end; of the run, of the whole run. CPU time
+rank, in drawn order. Rates are from the first batch to the end. CPU time
 is that of all processes, from their start. Printed are medians of the rounds' ratios to the run of the same round.
 
 With CORES=LIST, as of taskset, the run and the worker have those cores alone, and the dispatcher and the rank the others: a worker on
@@ -49,12 +49,7 @@ def beside(*command):
 
 def rates(output, before):
     result = json.loads(output)
-    rows, batches = result["rows_count"], result["batches_count"]
-    seconds, timed = result["duration_s"], rows
-    if "first_batch_s" in result:  # the rank's: until then it waited for the worker's process to begin
-        seconds -= result["first_batch_s"]
-        timed -= rows / batches
-    return timed / seconds, (cpu_s() - before) / rows
+    return result["steady_rows_per_second"], (cpu_s() - before) / result["rows_count"]
 
 
 def on_box():

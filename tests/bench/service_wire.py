@@ -65,7 +65,7 @@ def job(rate, wire):
     said = worker.communicate(timeout=60)[1]
     assert worker.returncode == 0 and dispatcher.wait(60) == 0, said
     result = json.loads(rank.stdout)
-    return result["rows_count"] / result["duration_s"], [line for line in said.splitlines() if "batches are" in line]
+    return result["steady_rows_per_second"], [line for line in said.splitlines() if "batches are" in line]
 
 
 def main():

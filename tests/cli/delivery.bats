@@ -38,6 +38,18 @@ send() { "$HEADRACE" run t/pipeline.toml --no-record -q --set consumer.step=0 --
   done
 }
 
+@test "a consumer's rate does not begin before its first batch" {
+  make_table
+  consume unix:s --json
+  sleep 1
+  send "unix:$DIR/s" --set pipeline.batch_rows=64
+  wait $CONSUMER
+  jq -e '.batches_count > 1 and .first_batch_s >= 1 and .first_batch_s < .duration_s
+    and .steady_rows_per_second > .rows_count / .duration_s' out
+  "$HEADRACE" run t/pipeline.toml --no-record --json --set consumer.step=0 --set pipeline.batch_rows=64 |
+    jq -e '.first_batch_s > 0 and .first_batch_s < .duration_s and .steady_rows_per_second > 0'
+}
+
 @test "two producers feed one consumer" {
   make_table
   consume unix:s --producers 2 --checksum --json

@@ -106,27 +106,43 @@ TEST(Report, RecordingCostsWhatAccountsTakeInTheProgramToo) {
   RunView run = Recorded(DecodeLimits());
   run.hosts.push_back({"host_cores", "cores", "gauge", 2, 2, 2, 2});
   const double run_ns = static_cast<double>(run.run.duration_ns);
-  for (analysis::OperatorRow& op : run.operators) op.enters_count = 0;
-  const auto share = [&](const std::string& key) {
+  const auto share_ns = [&](const std::string& key) -> std::optional<double> {
     const Report report = Make(run);
     for (const Fact& fact : CostSection(report).facts) {
       const auto* ratio = std::get_if<Quantity>(&fact.value);
-      if (fact.key == key && ratio != nullptr && ratio->available()) return ratio->value();
+      if (fact.key != key || ratio == nullptr) continue;
+      return ratio->available() ? std::optional(ratio->value() * run_ns) : std::nullopt;
     }
-    return -1.0;
+    ADD_FAILURE() << key;
+    return std::nullopt;
   };
-  EXPECT_EQ(share("accounts_cpu_ratio"), -1) << "nothing was entered";
-  const double without = share("machine_ratio");
+  const double without = share_ns("machine_ratio").value();
+  EXPECT_EQ(share_ns("accounts_cpu_ratio"), std::nullopt) << "older runs did not count visits";
+
+  for (analysis::OperatorRow& op : run.operators) op.enters_count = 0;
   run.operators[0].enters_count = 1'000'000;
-  EXPECT_NEAR(share("accounts_cpu_ratio") * run_ns, 22e6, 1e4);
-  run.processes.emplace_back();
-  run.processes.back().has_accounts = true;
-  run.processes.back().command = "/usr/bin/python3 train.py";
-  EXPECT_NEAR(share("accounts_cpu_ratio") * run_ns, 410e6, 1e5);
-  run.operators[0].kind = "receive";
+  run.run.pipeline_text = "";
+  EXPECT_EQ(share_ns("accounts_cpu_ratio"), std::nullopt) << "not the reader";
+  EXPECT_EQ(share_ns("machine_ratio"), without);
+  run.run.pipeline_text = "pipeline = {}";
+  EXPECT_NEAR(share_ns("accounts_cpu_ratio").value(), 22e6, 1e4);
+  run.operators[0].kind = "receive";  // as the reader calls it
   run.operators[0].completions_count = 10'000;
-  EXPECT_NEAR(share("accounts_cpu_ratio") * run_ns, 80e6, 1e4);
-  EXPECT_NEAR((share("machine_ratio") - without) * run_ns, 40e6, 1e4) << "of two cores";
+  EXPECT_NEAR(share_ns("accounts_cpu_ratio").value(), 22e6, 1e4);
+
+  run.operators[0].stage = "receiver";  // and as the import hook does
+  EXPECT_NEAR(share_ns("accounts_cpu_ratio").value(), 100e6, 1e4);
+  EXPECT_NEAR(share_ns("machine_ratio").value() - without, 50e6, 1e4) << "of two cores";
+  EXPECT_THAT(RenderText(Make(run), {120, true}),
+              testing::HasSubstr("accounts in the program some"));
+  run.operators[1].kind = "fetch";
+  run.operators[1].enters_count = 100'000;
+  run.operators[1].busy_ns = 100'000 * int64_t{60'000};
+  EXPECT_NEAR(share_ns("accounts_cpu_ratio").value(), 134e6, 1e4);
+
+  run.operators[0].completions_count = 10'000'000;  // more than all cores have
+  EXPECT_EQ(share_ns("accounts_cpu_ratio"), std::nullopt);
+  EXPECT_EQ(share_ns("machine_ratio"), without);
 }
 
 TEST(Report, TextOfEachKindOfVerdict) {

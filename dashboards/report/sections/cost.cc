@@ -16,45 +16,43 @@ namespace {
 // and what it does at the run's begin and end is most of them.
 constexpr int64_t kLeastRunNs = 1'000'000'000;
 
-// What accounts take of the program, as measured apart from this run: a visit of an operator
-// (account_bench), the same from Python (tests/truth/python_cost.py), and a batch of a DataLoader
-// that the import hook accounts, in all its processes (tests/abroad/overhead.py).
-constexpr double kVisitNs = 22, kPythonVisitNs = 410, kHookedBatchNs = 8000;
+// CPU time that accounts take in the program, as measured apart from this run: a visit of an
+// operator of the reader (account_bench); a batch of a DataLoader that the import hook accounts, in
+// all its processes together (tests/abroad/overhead.py), and an item that is timed by itself
+// (tests/truth/python_cost.py), as those are that take longer than kLongItemNs.
+constexpr double kVisitNs = 22, kHookedBatchNs = 10'000, kHookedItemNs = 340, kLongItemNs = 50'000;
 
 constexpr double kShownRatio = 0.001;  // of one core; less is not worth words
 
 // What recording took. Ratios are absent where they are unknown, or the run too short for them.
 struct RecordingCost {
-  bool divisible = false;              // the run is long enough to divide by
-  std::optional<double> cpu_ns;        // of the collector
-  std::optional<double> cpu_ratio;     // of one core
-  std::optional<double> kernel_ns;     // of our programs in the kernel
-  std::optional<double> kernel_ratio;  // of one core
-  double accounts_ns = 0;              // of the program's threads, an estimate; 0: no accounts
-  std::optional<double> accounts_ratio;
-  std::optional<double> cores;  // of the machine
+  bool divisible = false;                // the run is long enough to divide by
+  std::optional<double> cpu_ns;          // of the collector
+  std::optional<double> cpu_ratio;       // of one core
+  std::optional<double> kernel_ns;       // of our programs in the kernel
+  std::optional<double> kernel_ratio;    // of one core
+  std::optional<double> accounts_ratio;  // of one core, in the program's threads; an estimate
+  std::optional<double> cores;           // of the machine
   std::optional<double> machine_ratio;
   std::optional<double> rss_bytes;
   double lost = 0;  // events
 };
 
-bool IsPython(const analysis::ProcessRow& process) {
-  const std::string program = process.command.substr(0, process.command.find(' '));
-  return program.substr(program.rfind('/') + 1).starts_with("python");
-}
-
-double AccountsNs(const analysis::RunView& run) {
-  const bool is_python = std::any_of(run.processes.begin(), run.processes.end(),
-                                     [](const analysis::ProcessRow& process) {
-                                       return process.has_accounts && IsPython(process);
-                                     });
-  double visits = 0, hooked = 0;
+// Of the reader, and of DataLoaders with the import hook. Empty: of others nobody knows.
+std::optional<double> AccountsNs(const analysis::RunView& run) {
+  double visits = 0, batches = 0, items = 0;
   for (const analysis::OperatorRow& op : run.operators) {
-    visits += static_cast<double>(op.enters_count.value_or(0));
-    if (is_python && op.kind == "receive") hooked += static_cast<double>(op.completions_count);
+    if (!op.enters_count) return std::nullopt;
+    const auto enters = static_cast<double>(*op.enters_count);
+    visits += enters;
+    if (op.kind == "receive" && op.stage == "receiver")
+      batches += static_cast<double>(op.completions_count);
+    if (op.kind == "fetch" && static_cast<double>(op.busy_ns) > kLongItemNs * enters)
+      items += enters;
   }
-  if (hooked > 0) return hooked * kHookedBatchNs;
-  return visits * (is_python ? kPythonVisitNs : kVisitNs);
+  if (batches > 0) return batches * kHookedBatchNs + items * kHookedItemNs;
+  if (run.run.pipeline_text.empty() || visits == 0) return std::nullopt;
+  return visits * kVisitNs;
 }
 
 RecordingCost CostOf(const analysis::RunView& run) {
@@ -65,9 +63,10 @@ RecordingCost CostOf(const analysis::RunView& run) {
   if (const auto* rss = run.FindHost("collector_rss_bytes")) cost.rss_bytes = rss->maximum_value;
   if (const auto* cores = run.FindHost("host_cores")) cost.cores = cores->last_value;
   cost.kernel_ns = SumOf(run, "bpf_run_time_ns");
-  cost.accounts_ns = AccountsNs(run);
   if (cost.divisible) {
-    if (cost.accounts_ns > 0) cost.accounts_ratio = cost.accounts_ns / run_ns;
+    if (const auto accounts_ns = AccountsNs(run)) cost.accounts_ratio = *accounts_ns / run_ns;
+    // More than all cores is no estimate.
+    if (cost.accounts_ratio > cost.cores.value_or(1)) cost.accounts_ratio.reset();
     if (cost.cpu_ns) cost.cpu_ratio = *cost.cpu_ns / run_ns;
     if (cost.kernel_ns) cost.kernel_ratio = *cost.kernel_ns / run_ns;
   }
@@ -98,7 +97,11 @@ std::vector<Fact> CostFacts(const RecordingCost& cost) {
                                     ? why_none
                                     : "no eBPF program ran, or the kernel does not measure them")},
       {"accounts_cpu_ratio",
-       Ratio(cost.accounts_ratio, cost.accounts_ns > 0 ? why_none : "the program has no accounts")},
+       cost.accounts_ratio ? Quantity::Of(*cost.accounts_ratio, Unit::kRatio, Source::kEstimate)
+                           : Quantity::Unavailable(
+                                 "estimated of the reader and of PyTorch's DataLoader, in runs of "
+                                 "1 s or more",
+                                 Unit::kRatio)},
       {"machine_ratio", Ratio(cost.machine_ratio, why_none)},
       {"collector_rss_bytes", Bytes(cost.rss_bytes, "the collector's memory was not recorded")},
       {"events_lost_count", Number(cost.lost, Unit::kCount, "")}};
@@ -117,7 +120,8 @@ std::string CostText(const RecordingCost& cost) {
     text += fmt::format("; its eBPF programs {}", FormatPercent(*cost.kernel_ratio));
   }
   if (cost.accounts_ratio && *cost.accounts_ratio >= kShownRatio) {
-    text += fmt::format("; accounts in the program some {}", FormatPercent(*cost.accounts_ratio));
+    text += fmt::format("; accounts in the program some {} (estimated)",
+                        FormatPercent(*cost.accounts_ratio));
   }
   if (cost.machine_ratio && (cost.kernel_ratio || cost.accounts_ratio)) {
     text += fmt::format(": {} of the machine's {:.0f} cores", FormatPercent(*cost.machine_ratio),

@@ -179,10 +179,7 @@ void ReceivePipeline::State::Consume() {
     batch.from->Acknowledge(batch.batches);
     hr_step(static_cast<uint64_t>(taken - start), static_cast<uint64_t>(done - taken), rows);
     std::lock_guard lock(mutex);
-    ++progress.batches;
-    progress.rows += rows;
-    progress.wait_ns += static_cast<uint64_t>(taken - start);
-    progress.compute_ns += static_cast<uint64_t>(done - taken);
+    progress.Took(rows, taken - start, done - taken, done);
   }
 }
 

@@ -4,12 +4,25 @@
 
 namespace headrace::reader {
 
-void Progress::Took(uint64_t rows, int64_t wait_ns, int64_t compute_ns) {
+void PipelineProgress::Took(uint64_t batch_rows, int64_t waited_ns, int64_t computed_ns,
+                            int64_t done_ns) {
+  if (batches++ == 0) {
+    first_ns = done_ns;
+    first_rows = batch_rows;
+  }
+  rows += batch_rows;
+  wait_ns += static_cast<uint64_t>(waited_ns);
+  compute_ns += static_cast<uint64_t>(computed_ns);
+}
+
+std::optional<double> PipelineProgress::SteadyRowsPerSecond(int64_t end_ns) const {
+  if (batches < 2 || end_ns <= first_ns) return std::nullopt;
+  return static_cast<double>(rows - first_rows) / static_cast<double>(end_ns - first_ns) * 1e9;
+}
+
+void Progress::Took(uint64_t rows, int64_t wait_ns, int64_t compute_ns, int64_t done_ns) {
   std::lock_guard lock(mutex_);
-  ++now_.batches;
-  now_.rows += rows;
-  now_.wait_ns += static_cast<uint64_t>(wait_ns);
-  now_.compute_ns += static_cast<uint64_t>(compute_ns);
+  now_.Took(rows, wait_ns, compute_ns, done_ns);
 }
 
 void Progress::LeftOut(uint64_t rows, const std::string& why) {
