@@ -201,8 +201,8 @@ Move TunerState::Begin(const Proposal& proposal, const std::vector<size_t>& wind
   trial->fewer = proposal.fewer_threads;
   trial->forced = proposal.forced;
   trial->against_start = incumbent == start;
-  // What is after a drift is compared with what was right before, not with the bad settings over
-  // and over.
+  // What is after a drift is compared with what was right before, and only where that does not
+  // decide with the bad settings over and over.
   trial->interleave = options.interleave && !after_drift && !proposal.forced;
   if (proposal.forced && incumbent == start) start_allowed = false;
   if (proposal.predicted > proposal.now) {

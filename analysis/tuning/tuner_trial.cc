@@ -73,10 +73,13 @@ Move TunerState::CompareOnce() {
   if (count < kFewestWindowsToCompare) return Wait(kFewestWindowsToCompare - count);
   const Effect effect = CompareWindows(t.rates_before, seen.RatesOf(windows));
   if (!effect.clear && count < kEnoughWindowsToCompare) return Wait(2);
-  if (effect.clear || !options.interleave || options.pairs == 0 || t.forced)
-    return Judge(effect, seen.RateOver(windows), seen.RatesOf(windows));
+  const double observed = seen.RateOver(windows);
+  if (effect.clear || Keeps(effect, observed) || !options.interleave)
+    return Judge(effect, observed, seen.RatesOf(windows));
   // The few windows before it do not decide: the old settings are tried again after all.
   t.interleave = true;
+  t.predicted_gain = effect.ratio;
+  rate = observed;
   StartTrial(true, windows);
   return Set(t.before, t.block);
 }

@@ -3,7 +3,8 @@ the import hook alone, and under `headrace profile`, in turns. Prints the median
 
     python3 tests/abroad/overhead.py HEADRACE PYTHON [--pairs 30] [--seconds 3] [--program fast] [-- OPTION...]
 
-OPTIONs are the program's: `-- --item_us 150` makes some two thousand batches a second of fast. --way leaves the others out.
+OPTIONs are the program's: `-- --item_us 150` makes some two thousand batches a second of fast. `--program jpeg` decodes images. --way leaves the
+others out.
 """
 import argparse
 import math

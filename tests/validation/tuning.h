@@ -27,7 +27,7 @@ struct DriftTrial {
   int quiet_turns = 0;       // knobs turned while nothing changed
   double kept = 0;           // rate that the settings from before the change would give
   double rate = 0;           // at the settings 20 windows after it
-  double last = 0;           // at those it ends with
+  double last = 0;           // at those that tuning ends with, 200 windows after it
   double best = 0;
   int reversals = 0;  // of a knob, the most, after it had converged again
   bool over_memory = false;

@@ -17,10 +17,9 @@ namespace {
 constexpr int64_t kLeastRunNs = 1'000'000'000;
 
 // CPU time that accounts take in the program, as measured apart from this run: a visit of an
-// operator of the reader (account_bench); a batch of a DataLoader that the import hook accounts, in
-// all its processes together (tests/abroad/overhead.py), and an item that is timed by itself
-// (tests/truth/python_cost.py), as those are that take longer than kLongItemNs.
-constexpr double kVisitNs = 22, kHookedBatchNs = 10'000, kHookedItemNs = 340, kLongItemNs = 50'000;
+// operator of the reader (account_bench), and a batch of a DataLoader's workers that the import
+// hook accounts, in all its processes together (docs/measurements.md).
+constexpr double kVisitNs = 22, kHookedBatchNs = 15'000;
 
 constexpr double kShownRatio = 0.001;  // of one core; less is not worth words
 
@@ -40,17 +39,14 @@ struct RecordingCost {
 
 // Of the reader, and of DataLoaders with the import hook. Empty: of others nobody knows.
 std::optional<double> AccountsNs(const analysis::RunView& run) {
-  double visits = 0, batches = 0, items = 0;
+  double visits = 0, batches = 0;
   for (const analysis::OperatorRow& op : run.operators) {
     if (!op.enters_count) return std::nullopt;
-    const auto enters = static_cast<double>(*op.enters_count);
-    visits += enters;
+    visits += static_cast<double>(*op.enters_count);
     if (op.kind == "receive" && op.stage == "receiver")
       batches += static_cast<double>(op.completions_count);
-    if (op.kind == "fetch" && static_cast<double>(op.busy_ns) > kLongItemNs * enters)
-      items += enters;
   }
-  if (batches > 0) return batches * kHookedBatchNs + items * kHookedItemNs;
+  if (batches > 0) return batches * kHookedBatchNs;
   if (run.run.pipeline_text.empty() || visits == 0) return std::nullopt;
   return visits * kVisitNs;
 }

@@ -7,7 +7,8 @@ namespace headrace::reader {
 void PipelineProgress::Took(uint64_t batch_rows, int64_t waited_ns, int64_t computed_ns,
                             int64_t done_ns) {
   if (batches++ == 0) {
-    first_ns = done_ns;
+    first_ns = done_ns - computed_ns;
+    first_step_ns = done_ns;
     first_rows = batch_rows;
   }
   rows += batch_rows;
@@ -16,8 +17,8 @@ void PipelineProgress::Took(uint64_t batch_rows, int64_t waited_ns, int64_t comp
 }
 
 std::optional<double> PipelineProgress::SteadyRowsPerSecond(int64_t end_ns) const {
-  if (batches < 2 || end_ns <= first_ns) return std::nullopt;
-  return static_cast<double>(rows - first_rows) / static_cast<double>(end_ns - first_ns) * 1e9;
+  if (batches < 2 || end_ns <= first_step_ns) return std::nullopt;
+  return static_cast<double>(rows - first_rows) / static_cast<double>(end_ns - first_step_ns) * 1e9;
 }
 
 void Progress::Took(uint64_t rows, int64_t wait_ns, int64_t compute_ns, int64_t done_ns) {

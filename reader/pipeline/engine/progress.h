@@ -11,7 +11,8 @@ namespace headrace::reader {
 struct PipelineProgress {
   uint64_t batches = 0, rows = 0;        // taken by the consumer
   uint64_t wait_ns = 0, compute_ns = 0;  // of the consumer
-  int64_t first_ns = 0;                  // when the step of the first batch was over; 0: none is
+  int64_t first_ns = 0;                  // when the first batch came; 0: none has
+  int64_t first_step_ns = 0;             // when its step was over
   uint64_t first_rows = 0;               // of that batch
   // Share of all splits that were handed out; below 0 when there is no end.
   double fraction = -1;
