@@ -134,7 +134,7 @@ TEST(Report, RecordingCostsWhatAccountsTakeInTheProgramToo) {
   EXPECT_NEAR(share_ns("accounts_cpu_ratio").value(), 150e6, 1e4);
   EXPECT_NEAR(share_ns("machine_ratio").value() - without, 75e6, 1e4) << "of two cores";
   EXPECT_THAT(RenderText(Make(run), {120, true}),
-              testing::HasSubstr("accounts in the program some"));
+              testing::HasSubstr("instrumentation in the program some"));
 
   run.operators[0].completions_count = 10'000'000;  // more than all cores have
   EXPECT_EQ(share_ns("accounts_cpu_ratio"), std::nullopt);

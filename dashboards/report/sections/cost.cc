@@ -116,7 +116,7 @@ std::string CostText(const RecordingCost& cost) {
     text += fmt::format("; its eBPF programs {}", FormatPercent(*cost.kernel_ratio));
   }
   if (cost.accounts_ratio && *cost.accounts_ratio >= kShownRatio) {
-    text += fmt::format("; accounts in the program some {} (estimated)",
+    text += fmt::format("; instrumentation in the program some {} (estimated)",
                         FormatPercent(*cost.accounts_ratio));
   }
   if (cost.machine_ratio && (cost.kernel_ratio || cost.accounts_ratio)) {
