@@ -18,9 +18,10 @@ Card Trust(const LoadedRun& loaded) {
   Card card;
   card.question = "Can these numbers be trusted?";
   card.sql = "SELECT what, lost_count, total_count FROM loss_summary WHERE run_id = {run}";
-  card.read = {"Recording takes CPU time and memory of its own. Both are measured and stand here.",
-               "What instrumentation takes in the program is estimated, where that can be, and is in it.",
-               "An event that was lost is missing from the figures that it belongs to."};
+  card.read = {
+      "Recording takes CPU time and memory of its own. Both are measured and stand here.",
+      "What instrumentation takes in the program is estimated, where that can be, and is in it.",
+      "An event that was lost is missing from the figures that it belongs to."};
   for (const PageLine& line : loaded.report.first.lines) {
     if (line.label == "cost") card.answer = line.text;
   }
