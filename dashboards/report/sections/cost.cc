@@ -93,11 +93,11 @@ std::vector<Fact> CostFacts(const RecordingCost& cost) {
                                     ? why_none
                                     : "no eBPF program ran, or the kernel does not measure them")},
       {"accounts_cpu_ratio",
-       cost.accounts_ratio ? Quantity::Of(*cost.accounts_ratio, Unit::kRatio, Source::kEstimate)
-                           : Quantity::Unavailable(
-                                 "estimated of the reader and of PyTorch's DataLoader, in runs of "
-                                 "1 s or more",
-                                 Unit::kRatio)},
+       cost.accounts_ratio
+           ? Quantity::Of(*cost.accounts_ratio, Unit::kRatio, Source::kEstimate)
+           : Quantity::Unavailable("estimated for the reader and for workers of PyTorch's "
+                                   "DataLoader, in runs of 1 s or more",
+                                   Unit::kRatio)},
       {"machine_ratio", Ratio(cost.machine_ratio, why_none)},
       {"collector_rss_bytes", Bytes(cost.rss_bytes, "the collector's memory was not recorded")},
       {"events_lost_count", Number(cost.lost, Unit::kCount, "")}};

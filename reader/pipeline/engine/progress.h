@@ -24,8 +24,8 @@ struct PipelineProgress {
 
   // Adds a batch whose step was over at `done_ns`.
   void Took(uint64_t batch_rows, int64_t waited_ns, int64_t computed_ns, int64_t done_ns);
-  // Rows a second from the end of the first step to `end_ns`, as it is what comes before that waits
-  // for others to begin. Empty before the second batch.
+  // Rows a second from the end of the first step to `end_ns`: what comes before waits for others to
+  // begin. Empty before the second batch.
   std::optional<double> SteadyRowsPerSecond(int64_t end_ns) const;
 };
 
