@@ -22,9 +22,9 @@
 // clang-format on
 
 /* For functions of states and numbers that several ways lead to: the verifier walks a global one
- * once a program, and any other anew each time, which was six sevenths of what loading all programs
- * took. Global ones may have pointers where there is HR_LOOP; before, they are called or inlined.
- */
+ * once a program, and any other anew each time, which was most of what loading all programs took.
+ * Global ones may have pointers where there is HR_LOOP; before, they are called or inlined. The
+ * verifier wants a number back from each global one. */
 #ifdef HR_LOOP
 #define HR_VERIFIED_ONCE_OR_CALLED __noinline
 #define HR_VERIFIED_ONCE_OR_INLINED __noinline

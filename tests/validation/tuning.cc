@@ -312,8 +312,6 @@ World Drifted(const World& world, uint64_t seed, std::string* what) {
   return changed;
 }
 
-}  // namespace
-
 World WithKnobs(World world, const analysis::KnobValues& knobs) {
   for (Station& station : world.stations) {
     if (knobs.contains(station.name + ".parallelism"))
@@ -322,6 +320,8 @@ World WithKnobs(World world, const analysis::KnobValues& knobs) {
   }
   return world;
 }
+
+}  // namespace
 
 std::vector<TuneTrial> TryTuning(uint64_t seed) {
   const Planted planted = Generate(seed, true);
