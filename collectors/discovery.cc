@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,7 +24,8 @@
 namespace headrace::collectors {
 namespace {
 
-constexpr int64_t kRetryNs = 60'000'000'000;  // a process that could not be recorded
+constexpr int64_t kRetryNs = 60'000'000'000;    // a process that could not be recorded
+constexpr int64_t kSecondLookNs = 500'000'000;  // at what was not there before
 
 std::string Image(int64_t pid) {
   char target[4096];
@@ -85,14 +88,27 @@ class Discovery {
       }
       const bool due = MonotonicNs() >= next_retain_ns;
       SayForeign(foreign, due);
+      // A process that has itself recorded opens its accounts first, and its recorder marks them
+      // a little later: what is new gets a second look before anything is started.
+      std::set<std::string> paths;
+      bool is_any_new = false;
       for (const SegmentClaim& claim : claims) {
-        if (claim.pid != 0) Consider(claim);
+        if (claim.pid == 0) continue;
+        paths.insert(claim.path);
+        if (seen_.contains(claim.path)) {
+          Consider(claim);
+        } else {
+          is_any_new = true;
+        }
       }
+      seen_ = std::move(paths);
       if (due) {
         next_retain_ns = MonotonicNs() + options_.retain_ns;
         Retain();
       }
-      const int64_t until = MonotonicNs() + options_.poll_ns;
+      const int64_t wait_ns =
+          is_any_new ? std::min(kSecondLookNs, options_.poll_ns) : options_.poll_ns;
+      const int64_t until = MonotonicNs() + wait_ns;
       while (MonotonicNs() < until && !Stopped()) {
         SleepUntilNs(std::min(until, MonotonicNs() + 100'000'000));
       }
@@ -219,6 +235,7 @@ class Discovery {
   };
   std::map<int64_t, Recorded> agents_;  // by the root's pid
   std::map<int64_t, int64_t> refused_;  // when to try again
+  std::set<std::string> seen_;          // the accounts of the look before
   std::string foreign_note_;            // "" while there are none
   size_t said_ = 0;                     // of how many foreign files
   std::string limits_note_;             // "" while none was met

@@ -15,6 +15,8 @@
 #include <fstream>
 
 #include "base/clock.h"
+#include "collectors/recorded_mark.h"
+#include "probes/account/account_segment.h"
 #include "tests/collectors/account_folder.h"
 #include "tests/collectors/planted_segment.h"
 
@@ -106,6 +108,27 @@ TEST_F(Discovering, OneUserHasHalfOfThePlacesAndTheOthersAreSaid) {
   Discover(options_);
   EXPECT_EQ(Said("recording process"), 1u);
   EXPECT_EQ(Said("1 pipelines are recorded, 1 of them of its user 65534"), 1u);
+}
+
+// A pipeline that has itself recorded opens its accounts, and they are marked a little later.
+TEST_F(Discovering, WhatIsMarkedSoonAfterItAppearedIsLeftAlone) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to start processes of another user";
+  if (!std::filesystem::exists(options_.executable)) GTEST_SKIP() << "the executable is not built";
+  ASSERT_NO_FATAL_FAILURE(StartForNobody());
+  const std::string accounts = account::AccountSegment::PathOf(children_[0]);
+  ASSERT_TRUE(std::filesystem::exists(accounts));
+  options_.poll_ns = 2'000'000'000;
+  const int64_t end_ns = MonotonicNs() + 3'000'000'000;
+  int asked = 0;
+  RecordedMark mark;
+  options_.stop = [&] {
+    // Asked before the first look, and after it.
+    if (++asked == 2) mark = RecordedMark(accounts);
+    return MonotonicNs() > end_ns;
+  };
+  Discover(options_);
+  EXPECT_GT(asked, 2);
+  EXPECT_EQ(Said("recording process"), 0u);
 }
 
 }  // namespace
