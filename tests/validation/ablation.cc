@@ -19,7 +19,6 @@ namespace {
 // Behind the base, as those of the report (scripts/validate.sh).
 constexpr uint64_t kPredictSeed = 10000, kLoadSeed = 15000, kNameSeed = 20000, kWorthSeed = 25000;
 constexpr double kClearGain = 0.10;  // of a bottleneck, as the report's
-constexpr double kSure = 0.90;
 // A change of an error or a width that is shown; of a share, so many cases must turn.
 constexpr double kShownChange = 0.005;
 constexpr double kShownCases = 2.5;

@@ -10,6 +10,7 @@
 
 #include "analysis/comparison/attribution.h"
 #include "tests/validation/bench.h"
+#include "tests/validation/exhaustive.h"
 #include "tests/validation/generator.h"
 #include "tests/validation/recorder.h"
 
@@ -17,13 +18,10 @@ namespace headrace::validation {
 namespace {
 
 constexpr size_t kRuns = 3;  // of each side
-constexpr double kRecordedBatches = 2500;
-constexpr int64_t kTruthBatches = 3000;
-constexpr uint64_t kTruthSeed = 900001;
 constexpr int kPlays = 3;
 constexpr int64_t kTriedBatches = 600;
 constexpr int kTries = 20;
-constexpr double kMoved = 0.07;      // of the logarithm of the rate
+constexpr double kRateMoved = 0.07;  // of its logarithm
 constexpr double kCostMoved = 0.10;  // of all CPU or blocked time
 
 using analysis::AttributedTo;
@@ -196,7 +194,7 @@ std::vector<AttributeTrial> TryAttributing(uint64_t seed) {
     World alone = planted.world;
     change.make(&alone);
     const double moved = std::log(RateOf(alone, kTriedBatches, seed + 1)) - before;
-    if (moving && attempt < kTries && std::abs(moved) < kMoved) continue;
+    if (moving && attempt < kTries && std::abs(moved) < kRateMoved) continue;
     rows.insert(change.rows.begin(), change.rows.end());
     changes.push_back(std::move(change));
   }

@@ -29,8 +29,6 @@
 namespace headrace::validation {
 namespace {
 
-constexpr double kRecordedBatches = 2500;
-
 analysis::RunView RecordRun(const Planted& planted, uint64_t seed) {
   const double rate = RateOf(planted.world, 200, seed + 5);
   Recording how;

@@ -13,8 +13,7 @@
 namespace headrace::validation {
 namespace {
 
-constexpr double kGap = 0.10;   // a bottleneck is clear when relieving it gains this
-constexpr double kSure = 0.90;  // a probability from which a wrong name counts as wrong when sure
+constexpr double kGap = 0.10;  // a bottleneck is clear when relieving it gains this
 
 double ErrorOf(const PredictTrial& t) { return t.predicted / t.observed - 1; }
 bool Covers(const PredictTrial& t) { return t.low <= t.observed && t.observed <= t.high; }

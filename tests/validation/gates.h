@@ -9,6 +9,9 @@
 
 namespace headrace::validation {
 
+// A probability from which a wrong name counts as wrong when sure.
+inline constexpr double kSure = 0.90;
+
 struct Gate {
   std::string id, what, line;  // "G1", "median error of the rate", "<= 5 %"
   double value = 0, limit = 0;

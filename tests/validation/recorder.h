@@ -6,6 +6,9 @@
 
 namespace headrace::validation {
 
+// Of a recording, unless it would be shorter than a few seconds.
+inline constexpr double kRecordedBatches = 2500;
+
 struct Recording {
   double seconds = 20;    // of virtual time
   double period_s = 0.2;  // of the stored intervals

@@ -10,7 +10,7 @@
 namespace headrace::validation {
 namespace {
 
-Choice Solve(const analysis::RunView& run, const Allowed& allowed, const Measure&) {
+Choice SolveRay(const analysis::RunView& run, const Allowed& allowed, const Measure&) {
   const std::vector<StageCost> costs = CostsOf(run);
   Choice choice = AsRecorded(run);
   double cores = 0, memory = 0, rate = std::numeric_limits<double>::infinity();
@@ -31,6 +31,6 @@ Choice Solve(const analysis::RunView& run, const Allowed& allowed, const Measure
 
 }  // namespace
 
-Strategy Ray() { return {"Ray Data closed form", Solve}; }
+Strategy Ray() { return {"Ray Data closed form", SolveRay}; }
 
 }  // namespace headrace::validation
