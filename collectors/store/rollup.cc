@@ -24,7 +24,8 @@ void RunStore::Rollup(int64_t run_id, int64_t now_ns) {
   };
   RollupInto(run_id, before(600), 0, 2 * kSecond);
   RollupInto(run_id, before(3600), 2 * kSecond, 16 * kSecond);
-  RollupInto(run_id, before(86400), 16 * kSecond, 128 * kSecond);
+  RollupInto(run_id, before(6 * 3600), 16 * kSecond, 64 * kSecond);
+  RollupInto(run_id, before(86400), 64 * kSecond, 128 * kSecond);
   RollupMeasurements(run_id, now_ns - 600 * kSecond, 16 * kSecond);
   RollupMeasurements(run_id, now_ns - 3600 * kSecond, 128 * kSecond);
   RollupMeasurements(run_id, now_ns - 86400 * kSecond, 1024 * kSecond);

@@ -392,6 +392,31 @@ TEST_F(Store, RollupKeepsEverySum) {
   EXPECT_LT(std::atoi(Row("SELECT COUNT(*) FROM step_interval").c_str()), 2400 + 1600 + 100);
 }
 
+// Intervals as those of an hour ago are, and what a day leaves of them.
+TEST_F(Store, RollupLengthensIntervalsWithTheirAge) {
+  RunStore store(path_);
+  const int64_t run = store.BeginRun(Info("r"));
+  std::vector<IntervalSample> batch;
+  constexpr int64_t kNow = 26 * 3600 * kSecond;
+  for (int64_t t = 0; t < kNow; t += 2 * kSecond) batch.push_back(Interval(t, 2 * kSecond, 1));
+  store.Append(run, batch);
+  store.Rollup(run, kNow);
+  store.Rollup(run, kNow);  // once more: of what is merged nothing changes
+  const auto longest = [&](int64_t least_age_s, int64_t most_age_s) {
+    return Row(
+        fmt::format("SELECT MIN(duration_ns) / 1000000000, MAX(duration_ns) / 1000000000 "
+                    "FROM step_interval WHERE start_ns > {} AND start_ns < {}",
+                    kNow - most_age_s * kSecond, kNow - least_age_s * kSecond));
+  };
+  EXPECT_EQ(longest(0, 3500), "2|2");
+  EXPECT_EQ(longest(3700, 21500), "16|16");
+  EXPECT_EQ(longest(21700, 86200), "64|64");
+  EXPECT_EQ(longest(86600, 93000), "128|128");
+  EXPECT_EQ(Row("SELECT SUM(duration_ns) FROM step_interval"), std::to_string(kNow));
+  EXPECT_EQ(Row("SELECT SUM(busy_ns) FROM operator_interval"),
+            Row("SELECT SUM(busy_ns) FROM operator_summary"));
+}
+
 MeasurementBatch Batch(int64_t start_ns, int64_t duration_ns, int num, bool define) {
   MeasurementBatch batch;
   if (define) {

@@ -9,7 +9,8 @@ every window that they were.
 SECOND_NS = 10**9
 DAY_NS = 24 * 3600 * SECOND_NS
 # Of the end of the day: how long, and the length of its windows. Before it the next line holds.
-WINDOWS = ((600 * SECOND_NS, SECOND_NS // 4), (3000 * SECOND_NS, 2 * SECOND_NS), (DAY_NS - 3600 * SECOND_NS, 16 * SECOND_NS))
+WINDOWS = ((600 * SECOND_NS, SECOND_NS // 4), (3000 * SECOND_NS, 2 * SECOND_NS), (5 * 3600 * SECOND_NS, 16 * SECOND_NS),
+           (DAY_NS - 6 * 3600 * SECOND_NS, 64 * SECOND_NS))
 MEASURED = ((600 * SECOND_NS, SECOND_NS // 4), (3000 * SECOND_NS, 16 * SECOND_NS), (DAY_NS - 3600 * SECOND_NS, 128 * SECOND_NS))
 OPERATORS = 1000
 ACTIVE = 5  # operators that stand for a recorded one in a window, of all that do
