@@ -62,6 +62,41 @@ std::string CellText(const Value& value) {
                      EndText(quantity.high(), quantity.unit(), width));
 }
 
+namespace {
+
+// The columns of each block, and those that found no room in theirs.
+struct Placed {
+  std::vector<std::vector<size_t>> blocks{{}};
+  std::vector<size_t> dropped;
+};
+Placed Place(const Table& table, const std::vector<size_t>& widths, size_t width) {
+  Placed placed;
+  size_t total = 0;
+  for (const size_t column_width : widths) total += column_width + 2;
+  const bool split = table.second_block > 0 && total > width + 2;
+  size_t used = 0;
+  bool full = false;
+  for (size_t i = 0; i < widths.size(); ++i) {
+    if (split && i == table.second_block) {
+      placed.blocks.push_back({0});
+      used = widths[0];
+      full = false;
+    }
+    std::vector<size_t>& block = placed.blocks.back();
+    const size_t next = used + widths[i] + (block.empty() ? 0 : 2);
+    full = full || (!block.empty() && next > width);
+    if (full) {
+      placed.dropped.push_back(i);
+      continue;
+    }
+    used = next;
+    block.push_back(i);
+  }
+  return placed;
+}
+
+}  // namespace
+
 std::vector<std::string> LayOut(const Table& table, int width) {
   std::vector<std::vector<std::string>> cells;
   std::vector<size_t> widths;
@@ -81,31 +116,9 @@ std::vector<std::string> LayOut(const Table& table, int width) {
       }
     }
   }
-  // The columns of each block, and those that found no room in theirs.
-  std::vector<std::vector<size_t>> blocks(1);
-  std::vector<size_t> dropped;
-  size_t total = 0;
-  for (const size_t column_width : widths) total += column_width + 2;
-  const bool split = table.second_block > 0 && total > static_cast<size_t>(width) + 2;
-  size_t used = 0;
-  bool full = false;
-  for (size_t i = 0; i < widths.size(); ++i) {
-    if (split && i == table.second_block) {
-      blocks.push_back({0});
-      used = widths[0];
-      full = false;
-    }
-    const size_t next = used + widths[i] + (blocks.back().empty() ? 0 : 2);
-    full = full || (!blocks.back().empty() && next > static_cast<size_t>(width));
-    if (full) {
-      dropped.push_back(i);
-      continue;
-    }
-    used = next;
-    blocks.back().push_back(i);
-  }
+  const Placed placed = Place(table, widths, static_cast<size_t>(width));
   std::vector<std::string> lines;
-  for (const std::vector<size_t>& block : blocks) {
+  for (const std::vector<size_t>& block : placed.blocks) {
     const auto line = [&](const auto& text_of) {
       std::string text;
       for (const size_t i : block) {
@@ -116,7 +129,7 @@ std::vector<std::string> LayOut(const Table& table, int width) {
       text.erase(text.find_last_not_of(' ') + 1);
       return text;
     };
-    if (&block != &blocks.front()) lines.emplace_back();
+    if (&block != &placed.blocks.front()) lines.emplace_back();
     lines.push_back(line([&](size_t i) { return table.columns[i].title; }));
     for (const std::vector<std::string>& row : cells) {
       lines.push_back(line([&](size_t i) { return row[i]; }));
@@ -132,9 +145,9 @@ std::vector<std::string> LayOut(const Table& table, int width) {
       lines.push_back(part);
     }
   }
-  if (!dropped.empty()) {
+  if (!placed.dropped.empty()) {
     std::string missing;
-    for (const size_t i : dropped) {
+    for (const size_t i : placed.dropped) {
       missing += (missing.empty() ? "" : ", ") + table.columns[i].title;
     }
     for (const std::string& part :

@@ -21,6 +21,8 @@ using analysis::OutsideLimit;
 using analysis::OutsideUnit;
 using analysis::RunView;
 
+bool IsTorch(const Outside& seen) { return seen.flavour == OutsideFlavour::kTorch; }
+
 // What reads look like, if that was measured: "; a read is 4.00 KiB long and takes 95 us".
 std::string ReadSizes(const RunView& run) {
   double requests = 0, bytes = 0, latency = 0;
@@ -45,7 +47,7 @@ std::string AdviceAlone(const Outside& seen) {
   if (most < 1 + analysis::kWorthwhileGain) return "";
   if (computes && seen.cores_free.value_or(1) < kLeastFree) return "";
   const bool is_python = seen.kinds[seen.units[0].kind].name.starts_with("python");
-  const char* ahead = seen.flavour == OutsideFlavour::kTorch
+  const char* ahead = IsTorch(seen)
                           ? "num_workers 0 -> 1 or more, so that loading runs beside the step"
                       : is_python ? "load ahead in another process (multiprocessing)"
                                   : "load ahead in another thread";
@@ -71,73 +73,132 @@ std::optional<analysis::MoreProducers> MoreOf(const Outside& seen) {
 std::string NumberChange(const Outside& seen, double to) {
   const OutsideUnit& unit = seen.units[seen.culprit];
   const bool are_processes = unit.kind != seen.units[0].kind && seen.groups[unit.key_group].main;
-  const std::string what = !are_processes ? UnitWord(seen, seen.culprit)
-                           : seen.flavour == OutsideFlavour::kTorch
-                               ? "num_workers"
-                               : "processes " + seen.kinds[unit.kind].name;
+  const std::string what = !are_processes  ? UnitWord(seen, seen.culprit)
+                           : IsTorch(seen) ? "num_workers"
+                                           : "processes " + seen.kinds[unit.kind].name;
   return fmt::format("{} {:.0f} -> {:.0f}", what, ThreadsNow(unit), to);
 }
 
-std::string AdviceOf(const RunView& run, const Outside& seen) {
+// What brings more where the number of workers does not.
+const char* CheaperWork(const Outside& seen) {
+  return IsTorch(seen) ? "a cheaper __getitem__ or collate_fn" : "less work per element";
+}
+
+std::string AdviceForProducers(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
-  const bool torch = seen.flavour == OutsideFlavour::kTorch;
-  const std::string cheaper =
-      torch ? "a cheaper __getitem__ or collate_fn" : "less work per element";
-  switch (seen.findings[0].limit) {
-    case OutsideLimit::kProducers: {
-      if (Unpickles(seen)) {
-        return "send fewer and larger objects, as arrays or tensors: more processes do not help, "
-               "as "
-               "one thread unpickles what all of them send";
+  const std::string cheaper = CheaperWork(seen);
+  if (Unpickles(seen)) {
+    return "send fewer and larger objects, as arrays or tensors: more processes do not help, as "
+           "one thread unpickles what all of them send";
+  }
+  if (!PoolThreadDoes(seen).empty()) {
+    return "exchange less with the pool's processes, or share memory with them "
+           "(multiprocessing.shared_memory): more processes do not help";
+  }
+  if (seen.is_busy_thread) {
+    return fmt::format("make {} cheaper, or divide its work among several processes",
+                       seen.python_threads->busy_function);
+  }
+  if (StartsWorkers(seen)) {
+    return "persistent_workers=True in the DataLoader, so that workers are started once; or a "
+           "cheaper worker_init_fn";
+  }
+  if (unit.uneven) {
+    return fmt::format(
+        "give each of {} as much work as the others: mix long and short items in every shard",
+        UnitWord(seen, seen.culprit));
+  }
+  const double cores = seen.core_budget.cores.value_or(0);
+  const auto more = MoreOf(seen);
+  if (!more) {
+    return fmt::format("more of {}, while cores are left; or {}",
+                       UnitWord(seen, seen.culprit, UnitNumber::kMany), cheaper);
+  }
+  const double now = ThreadsNow(unit), to = more->count, free = *seen.cores_free;
+  if (to <= now) return fmt::format("{}: no core is left for more of them", cheaper);
+  return fmt::format("{} ({:.1f} of {:.1f} cores are free, each takes {:.2f}); or {}",
+                     NumberChange(seen, to), free, cores, unit.shares.on_cpu, cheaper);
+}
+
+std::string AdviceForCores(const Outside& seen) {
+  const std::string cheaper = CheaperWork(seen);
+  if (seen.core_budget.quota) {
+    return fmt::format("raise {}, or {}: more threads or processes do not help", QuotaWord(seen),
+                       cheaper);
+  }
+  if (seen.IsHeldBack()) {
+    return "look for a quota (cpu.max of its control group, the container's limit) or an "
+           "affinity (taskset, cpuset), and widen it: cores are idle";
+  }
+  if (seen.cores_free && seen.cores_others &&
+      *seen.cores_others > analysis::kOthersTakeCores * seen.core_budget.cores.value_or(1)) {
+    const bool more = seen.GetsAnotherShare() && !Unpickles(seen) && !StartsWorkers(seen);
+    return fmt::format(
+        "keep other programs off these cores: they use {:.1f}{}; else {}", *seen.cores_others,
+        more ? fmt::format("; until then {} takes another share of the cores",
+                           NumberChange(seen, ThreadsNow(seen.units[seen.culprit]) + 1))
+             : "",
+        cheaper);
+  }
+  return fmt::format("{}, or more cores: more threads or processes do not help", cheaper);
+}
+
+std::string AdviceForConsumer(const Outside& seen) {
+  const OutsideUnit& unit = seen.units[seen.culprit];
+  if (seen.stall_ratio >= analysis::kSmallStall && !seen.is_step_elsewhere) {
+    return fmt::format(
+        "a cheaper step of {}; its waits come in bursts, which a longer queue may remove",
+        seen.ConsumerWord());
+  }
+  if (!seen.HasProducers() && seen.OwnTimes()) return AdviceForStep(seen);
+  std::string text = "nothing in the loading: it keeps up";
+  if (analysis::MayUnpickle(seen)) {
+    text =
+        "find out what that thread does: record again with py-spy (pip install py-spy), or "
+        "start the program by 'headrace profile --'. If it trains, nothing in the loading "
+        "helps";
+  } else if (analysis::MayLoad(seen)) {
+    text =
+        "what feeds it keeps up. Look what this thread computes: its step, or part of the "
+        "loading";
+  }
+  if (unit.role == analysis::UnitRole::kConsumer && seen.units.size() > 1) {
+    for (const OutsideUnit& other : seen.units) {
+      if (other.role != analysis::UnitRole::kProducer || other.distance > 1) continue;
+      const double now = std::round(other.threads_count);
+      const double enough = std::max(1.0, std::ceil(now * (1 - other.shares.wait_consumer)));
+      if (now >= 2 && enough < now) {
+        text += fmt::format("; {:.0f} of the {:.0f} {} would be enough", enough, now,
+                            IsTorch(seen) ? "workers" : "threads");
       }
-      if (!PoolThreadDoes(seen).empty()) {
-        return "exchange less with the pool's processes, or share memory with them "
-               "(multiprocessing.shared_memory): more processes do not help";
-      }
-      if (seen.is_busy_thread) {
-        return fmt::format("make {} cheaper, or divide its work among several processes",
-                           seen.python_threads->busy_function);
-      }
-      if (StartsWorkers(seen)) {
-        return "persistent_workers=True in the DataLoader, so that workers are started once; or a "
-               "cheaper worker_init_fn";
-      }
-      if (unit.uneven) {
-        return fmt::format(
-            "give each of {} as much work as the others: mix long and short items in every shard",
-            UnitWord(seen, seen.culprit));
-      }
-      const double cores = seen.core_budget.cores.value_or(0);
-      const auto more = MoreOf(seen);
-      if (!more) {
-        return fmt::format("more of {}, while cores are left; or {}",
-                           UnitWord(seen, seen.culprit, UnitNumber::kMany), cheaper);
-      }
-      const double now = ThreadsNow(unit), to = more->count, free = *seen.cores_free;
-      if (to <= now) return fmt::format("{}: no core is left for more of them", cheaper);
-      return fmt::format("{} ({:.1f} of {:.1f} cores are free, each takes {:.2f}); or {}",
-                         NumberChange(seen, to), free, cores, unit.shares.on_cpu, cheaper);
+      break;
     }
+  }
+  return text;
+}
+
+std::string AdviceForPauses(const Outside& seen) {
+  const bool torch = IsTorch(seen);
+  if (StartsWorkersAgain(seen)) {
+    return fmt::format(
+        "persistent_workers=True in the DataLoader, so that workers are started once: at most "
+        "{:.1f} times the rate",
+        1 / std::max(0.1, 1 - seen.stall_ratio));
+  }
+  return fmt::format(
+      "a longer queue may bridge the pauses{}: at most {:.1f} times the rate. Or find the "
+      "cause: a slow item that others wait for, a file being opened, a retry{}",
+      torch ? " (prefetch_factor; in_order=False where order does not matter)" : "",
+      1 / std::max(0.1, 1 - seen.stall_ratio),
+      torch ? ", workers that are started again for each epoch (persistent_workers=True)" : "");
+}
+
+std::string AdviceOf(const RunView& run, const Outside& seen) {
+  switch (seen.findings[0].limit) {
+    case OutsideLimit::kProducers:
+      return AdviceForProducers(seen);
     case OutsideLimit::kCores:
-      if (seen.core_budget.quota) {
-        return fmt::format("raise {}, or {}: more threads or processes do not help",
-                           QuotaWord(seen), cheaper);
-      }
-      if (seen.IsHeldBack()) {
-        return "look for a quota (cpu.max of its control group, the container's limit) or an "
-               "affinity (taskset, cpuset), and widen it: cores are idle";
-      }
-      if (seen.cores_free && seen.cores_others &&
-          *seen.cores_others > analysis::kOthersTakeCores * seen.core_budget.cores.value_or(1)) {
-        const bool more = seen.GetsAnotherShare() && !Unpickles(seen) && !StartsWorkers(seen);
-        return fmt::format("keep other programs off these cores: they use {:.1f}{}; else {}",
-                           *seen.cores_others,
-                           more ? fmt::format("; until then {} takes another share of the cores",
-                                              NumberChange(seen, ThreadsNow(unit) + 1))
-                                : "",
-                           cheaper);
-      }
-      return fmt::format("{}, or more cores: more threads or processes do not help", cheaper);
+      return AdviceForCores(seen);
     case OutsideLimit::kStorage:
       return "larger or fewer reads, more of them at once, or data on a faster device" +
              ReadSizes(run);
@@ -146,55 +207,15 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
     case OutsideLimit::kInterpreter:
       return "processes instead of threads: one thread of a process runs Python at a time";
     case OutsideLimit::kLock:
-      return fmt::format("hold the lock for less time or split it: more {} only wait for it",
-                         analysis::StandsAtAFileLock(unit.shares) ? "processes" : "threads");
+      return fmt::format(
+          "hold the lock for less time or split it: more {} only wait for it",
+          analysis::StandsAtAFileLock(seen.units[seen.culprit].shares) ? "processes" : "threads");
     case OutsideLimit::kSleep:
       return "find what sleeps: a retry, a rate limit or polling (stacks off the CPU name it)";
-    case OutsideLimit::kConsumer: {
-      if (seen.stall_ratio >= analysis::kSmallStall && !seen.is_step_elsewhere) {
-        return fmt::format(
-            "a cheaper step of {}; its waits come in bursts, which a longer queue may remove",
-            seen.ConsumerWord());
-      }
-      if (!seen.HasProducers() && seen.OwnTimes()) return AdviceForStep(seen);
-      std::string text = "nothing in the loading: it keeps up";
-      if (analysis::MayUnpickle(seen)) {
-        text =
-            "find out what that thread does: record again with py-spy (pip install py-spy), or "
-            "start the program by 'headrace profile --'. If it trains, nothing in the loading "
-            "helps";
-      } else if (analysis::MayLoad(seen)) {
-        text =
-            "what feeds it keeps up. Look what this thread computes: its step, or part of the "
-            "loading";
-      }
-      if (unit.role == analysis::UnitRole::kConsumer && seen.units.size() > 1) {
-        for (const OutsideUnit& other : seen.units) {
-          if (other.role != analysis::UnitRole::kProducer || other.distance > 1) continue;
-          const double now = std::round(other.threads_count);
-          const double enough = std::max(1.0, std::ceil(now * (1 - other.shares.wait_consumer)));
-          if (now >= 2 && enough < now) {
-            text += fmt::format("; {:.0f} of the {:.0f} {} would be enough", enough, now,
-                                torch ? "workers" : "threads");
-          }
-          break;
-        }
-      }
-      return text;
-    }
+    case OutsideLimit::kConsumer:
+      return AdviceForConsumer(seen);
     case OutsideLimit::kPauses:
-      if (StartsWorkersAgain(seen)) {
-        return fmt::format(
-            "persistent_workers=True in the DataLoader, so that workers are started once: at most "
-            "{:.1f} times the rate",
-            1 / std::max(0.1, 1 - seen.stall_ratio));
-      }
-      return fmt::format(
-          "a longer queue may bridge the pauses{}: at most {:.1f} times the rate. Or find the "
-          "cause: a slow item that others wait for, a file being opened, a retry{}",
-          torch ? " (prefetch_factor; in_order=False where order does not matter)" : "",
-          1 / std::max(0.1, 1 - seen.stall_ratio),
-          torch ? ", workers that are started again for each epoch (persistent_workers=True)" : "");
+      return AdviceForPauses(seen);
     case OutsideLimit::kOwnWork:
       return AdviceForOwnWork(seen);
     case OutsideLimit::kAlone:
