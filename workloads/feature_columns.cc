@@ -20,9 +20,12 @@ constexpr double kLongestList = 8191;  // half of the small ids, which the keys 
 // Rows by the 4096 draws that they may have.
 class RowsByDraw {
  public:
+  RowsByDraw() {}  // not = default, which would set all of rows_ where one is made with {}
   void Add(uint32_t draw, uint32_t rows) {
-    rows_[draw] += rows;
-    drawn_[draw / 64] |= uint64_t{1} << draw % 64;
+    uint64_t& word = drawn_[draw / 64];
+    const uint64_t bit = uint64_t{1} << draw % 64;
+    rows_[draw] = (word & bit ? rows_[draw] : 0) + rows;
+    word |= bit;
   }
   // Takes draws from the lowest while the rows come closer to `wanted`; the draws below the one
   // returned, and their rows. Draws without rows are taken until there are enough.
@@ -43,7 +46,7 @@ class RowsByDraw {
 
  private:
   static constexpr uint32_t kDraws = 4096;
-  std::array<uint32_t, kDraws> rows_{};
+  std::array<uint32_t, kDraws> rows_;  // set where drawn_ is: most partitions draw few
   std::array<uint64_t, kDraws / 64> drawn_{};
 };
 
@@ -89,6 +92,7 @@ uint32_t FeatureColumns::Length(uint64_t value_key) const {
 
 std::vector<FeatureColumns::Segment> FeatureColumns::Segments(const SessionRows& partition) const {
   std::vector<Segment> segments;
+  segments.reserve(partition.session_sizes.size());  // one at least of each
   for (size_t s = 0; s < partition.session_sizes.size(); ++s) {
     const uint64_t key = SessionKey(partition.session_keys[s]);
     uint32_t last = UINT32_MAX;

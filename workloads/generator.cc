@@ -7,7 +7,6 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "reader/dwrf/file_reader.h"
@@ -149,9 +148,11 @@ void AddStoredBytes(const std::string& path, const std::vector<Feature>& feature
          {FeatureKind::kDense, FeatureKind::kSparse, FeatureKind::kWeightedSparse}) {
       const uint32_t map_node = *file->schema().FindColumn(ColumnName(kind));
       const uint32_t last = file->schema().node(map_node).last;
-      std::unordered_map<uint32_t, int64_t> key_of;
-      for (const dwrf::FlatKey& flat : stripe->FlatKeys(map_node))
+      std::vector<int64_t> key_of;  // by sequence, which count from 1
+      for (const dwrf::FlatKey& flat : stripe->FlatKeys(map_node)) {
+        if (flat.sequence >= key_of.size()) key_of.resize(flat.sequence + 1);
         key_of[flat.sequence] = flat.key.integer;
+      }
       const auto first = std::find_if(features.begin(), features.end(),
                                       [kind](const Feature& f) { return f.kind == kind; });
       const int64_t offset = first - features.begin() - 1;  // keys count from 1

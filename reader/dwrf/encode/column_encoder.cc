@@ -94,8 +94,9 @@ ColumnEncoder::Strides ColumnEncoder::EncodeNode(const ColumnBuffer& buffer, uin
                                                  const FlatKeyBuffer* key,
                                                  const ColumnBuffer* map) {
   const Place place{buffer, sequence, slots_.size()};
-  slots_.push_back({buffer.node, sequence, {}});
-  for (size_t i = 0; i < num_strides_; ++i) slots_.back().index.add_entry();
+  slots_.push_back(
+      {buffer.node, sequence, google::protobuf::Arena::CreateMessage<proto::RowIndex>(&arena_)});
+  for (size_t i = 0; i < num_strides_; ++i) slots_.back().index->add_entry();
   auto* encoding = AddEncoding(buffer.node);  // stays where it is when more are added
   encoding->set_kind(static_cast<uint32_t>(EncodingKind::kDirect));
   encoding->set_dictionary_size(0);
@@ -144,7 +145,7 @@ ColumnEncoder::Strides ColumnEncoder::EncodeNode(const ColumnBuffer& buffer, uin
   for (size_t i = 0; i < num_strides_; ++i) {
     strides[i].ToProto(
         buffer.kind,
-        slots_[place.slot].index.mutable_entry(static_cast<int>(i))->mutable_statistics());
+        slots_[place.slot].index->mutable_entry(static_cast<int>(i))->mutable_statistics());
     statistics[buffer.node].Add(strides[i]);
   }
   return strides;
@@ -438,7 +439,7 @@ bool ColumnEncoder::EncodeStringDictionary(const Place& place,
       const uint64_t end =
           stride + 1 < num_strides_ ? stride_entry_cuts[stride + 1] : stride_lengths.size();
       slots_[place.slot]
-          .index.mutable_entry(static_cast<int>(stride))
+          .index->mutable_entry(static_cast<int>(stride))
           ->add_positions(end - stride_entry_cuts[stride]);
     }
   }
@@ -518,15 +519,10 @@ void ColumnEncoder::Store(const Place& place, StreamKind kind, std::span<const u
   ++figures.streams;
   figures.compressed_streams += map.decompress_ns > 0 ? 1 : 0;
   figures.stored.Add({static_cast<double>(length), map.decompress_ns + kStreamNs});
-  auto* stream = &streams_.emplace_back(StreamRecord{policy_.GroupOf(node), {}}).stream;
-  stream->set_kind(static_cast<uint32_t>(kind));
-  stream->set_node(node);
-  stream->set_length(length);
-  if (fixed_width) stream->set_use_vints(false);
-  if (place.sequence != 0) stream->set_sequence(place.sequence);
+  streams_.push_back({policy_.GroupOf(node), kind, node, place.sequence, length, fixed_width});
   for (size_t i = 0; i < marks.size(); ++i) {
     auto* positions =
-        slots_[place.slot].index.mutable_entry(static_cast<int>(i))->mutable_positions();
+        slots_[place.slot].index->mutable_entry(static_cast<int>(i))->mutable_positions();
     map.AddPosition(marks[i].byte, positions);
     if (numbers >= 1) positions->Add(marks[i].skip);
     if (numbers >= 2) positions->Add(marks[i].bits);
@@ -559,34 +555,36 @@ void ColumnEncoder::FinishIndex() {
   std::vector<StreamRecord> order;
   for (const IndexSlot& slot : slots_) {
     if (policy_.options().row_index_stride == 0) break;
-    const std::string plain = slot.index.SerializeAsString();
+    const std::string plain = slot.index->SerializeAsString();
     const uint64_t before = index.size();
     StoreSection(slot.node, slot.sequence, StreamKind::kRowIndex,
                  {reinterpret_cast<const uint8_t*>(plain.data()), plain.size()}, {}, &index);
-    auto* stream = &order.emplace_back(StreamRecord{policy_.GroupOf(slot.node), {}}).stream;
-    stream->set_kind(static_cast<uint32_t>(StreamKind::kRowIndex));
-    stream->set_node(slot.node);
-    stream->set_length(index.size() - before);
-    if (slot.sequence != 0) stream->set_sequence(slot.sequence);
-    stored_bytes[slot.node] += index.size() - before;
+    const uint64_t length = index.size() - before;
+    order.push_back({policy_.GroupOf(slot.node), StreamKind::kRowIndex, slot.node, slot.sequence,
+                     length, false});
+    stored_bytes[slot.node] += length;
   }
-  order.insert(order.end(), std::make_move_iterator(streams_.begin()),
-               std::make_move_iterator(streams_.end()));
+  order.insert(order.end(), streams_.begin(), streams_.end());
   streams_.clear();
-  ListStreams(std::move(order));
+  ListStreams(order);
 }
 
 // Readers add up the lengths of each list; where a list goes on behind streams of another it says
 // so.
-void ColumnEncoder::ListStreams(std::vector<StreamRecord> order) {
+void ColumnEncoder::ListStreams(const std::vector<StreamRecord>& order) {
   uint64_t offset = 0;
   uint32_t last_group = 0;
-  for (StreamRecord& record : order) {
-    if (record.group != last_group) record.stream.set_offset(offset);
+  for (const StreamRecord& record : order) {
+    proto::Stream* stream =
+        record.group == 0 ? footer.add_streams() : groups[record.group - 1].add_streams();
+    stream->set_kind(static_cast<uint32_t>(record.kind));
+    stream->set_node(record.node);
+    stream->set_length(record.length);
+    if (record.is_fixed_width) stream->set_use_vints(false);
+    if (record.sequence != 0) stream->set_sequence(record.sequence);
+    if (record.group != last_group) stream->set_offset(offset);
     last_group = record.group;
-    offset += record.stream.length();
-    *(record.group == 0 ? footer.add_streams() : groups[record.group - 1].add_streams()) =
-        std::move(record.stream);
+    offset += record.length;
   }
 }
 

@@ -8,6 +8,8 @@
 // sequences 1, 2, ...; all streams of a key adjacent. Internal to StripeWriter; one object per
 // stripe.
 #pragma once
+#include <google/protobuf/arena.h>
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -26,10 +28,14 @@
 namespace headrace::reader::dwrf {
 
 class ColumnEncoder {
+  // Of the messages below, thousands in a wide stripe, which go at once.
+  google::protobuf::Arena arena_;
+
  public:
   ColumnEncoder(const Schema& schema, const LayoutPolicy& policy, ChunkEncoder* chunks,
                 const Encryptor& encryptor, uint32_t stripe)
-      : groups(encryptor.num_groups()),
+      : footer(*google::protobuf::Arena::CreateMessage<proto::StripeFooter>(&arena_)),
+        groups(encryptor.num_groups()),
         schema_(schema),
         policy_(policy),
         chunks_(chunks),
@@ -45,7 +51,7 @@ class ColumnEncoder {
   // Results. The footer lists index streams, then data streams, in the order of their bytes; those
   // of encrypted columns are in the lists of their groups alone.
   ByteSink index, data;
-  proto::StripeFooter footer;
+  proto::StripeFooter& footer;
   std::vector<proto::StripeEncryptionGroup> groups;
   std::vector<StatisticsBuilder> statistics;  // per node, over the stripe and all keys
   std::vector<uint64_t> stored_bytes;         // per node: its own streams
@@ -58,11 +64,15 @@ class ColumnEncoder {
   using Strides = std::vector<StatisticsBuilder>;  // one per stride
   struct IndexSlot {
     uint32_t node, sequence;
-    proto::RowIndex index;
+    proto::RowIndex* index;  // in arena_
   };
+  // Of a stream's entry in a footer.
   struct StreamRecord {
-    uint32_t group;
-    proto::Stream stream;
+    uint32_t group = 0;
+    StreamKind kind = StreamKind::kPresent;
+    uint32_t node = 0, sequence = 0;  // 0: of the column itself, not of a key
+    uint64_t length = 0;
+    bool is_fixed_width = false;
   };
   // The node being encoded.
   struct Place {
@@ -85,7 +95,7 @@ class ColumnEncoder {
   void EncodeTimestamp(const Place& place);
   void BuildSharedDictionaries(const ColumnBuffer& map);
   void FinishIndex();
-  void ListStreams(std::vector<StreamRecord> order);
+  void ListStreams(const std::vector<StreamRecord>& order);
   proto::ColumnEncoding* AddEncoding(uint32_t node);
   // Encodes into `sink`, encrypted where the node is, and says where it went.
   ChunkMap StoreSection(uint32_t node, uint32_t sequence, StreamKind kind,
