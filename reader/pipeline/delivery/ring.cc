@@ -17,9 +17,11 @@
 namespace headrace::reader {
 namespace {
 
-// About what a sleep and a wake-up cost: waiting longer than that by spinning costs more than it
-// can save.
-constexpr int64_t kSpinNs = 20'000;
+// A sleep and a wake-up cost 20 to 40 us, the waker its share. Frames that come faster than that
+// are waited for by spinning; where the last one did not, that is tried for a moment only.
+constexpr int64_t kSpinNs = 60'000, kShortSpinNs = 5'000;
+// A wait up to here, sleep included, would have ended within kSpinNs.
+constexpr int64_t kShortWaitNs = 90'000;
 constexpr long kSleepNs = 100'000'000;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
@@ -84,15 +86,22 @@ std::shared_ptr<SharedMapping> SharedMapping::Open(int fd, uint64_t bytes, int t
   return std::shared_ptr<SharedMapping>(new SharedMapping(fd, bytes, times));
 }
 
-void AwaitRing(std::atomic<uint32_t>* events, std::atomic<uint32_t>* waits,
-               const std::function<bool()>& ready, const std::function<void()>& idle) {
+void RingWait::Await(std::atomic<uint32_t>* events, std::atomic<uint32_t>* waits,
+                     const std::function<bool()>& ready, const std::function<void()>& idle) {
   const int64_t start = MonotonicNs();
+  const int64_t spin_ns = was_short_ ? kSpinNs : kShortSpinNs;
   do {
     for (int i = 0; i < 64; ++i) {
       if (ready()) return;
       Pause();
     }
-  } while (MonotonicNs() - start < kSpinNs);
+  } while (MonotonicNs() - start < spin_ns);
+  Sleep(events, waits, ready, idle);
+  was_short_ = MonotonicNs() - start < kShortWaitNs;
+}
+
+void RingWait::Sleep(std::atomic<uint32_t>* events, std::atomic<uint32_t>* waits,
+                     const std::function<bool()>& ready, const std::function<void()>& idle) {
   for (;;) {
     // The other side changes its field, then counts an event, then looks at `waits`: between our
     // look at the field and the sleep no change goes unseen.

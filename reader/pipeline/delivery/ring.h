@@ -61,10 +61,22 @@ constexpr uint64_t kRingControlBytes = 65536;  // whole pages, whatever their si
 constexpr uint64_t kMinRingBytes = 65536;
 constexpr uint64_t kMaxRingBytes = uint64_t{4} << 30;
 
-// Returns once `ready` returns true. Spins for a bounded time, then sleeps while `events` does not
-// change. `idle` is called about every 100 ms of sleep, and ends the wait by throwing.
-void AwaitRing(std::atomic<uint32_t>* events, std::atomic<uint32_t>* waits,
-               const std::function<bool()>& ready, const std::function<void()>& idle);
+// How one side of a ring waits for the other. It spins, then sleeps: for longer where the wait
+// before was so short that a sleep and a wake-up would have cost more, hardly at all where it was
+// not. Of one thread at a time.
+class RingWait {
+ public:
+  // Returns once `ready` returns true; sleeps while `events` does not change. `idle` is called
+  // about every 100 ms of sleep, and ends the wait by throwing.
+  void Await(std::atomic<uint32_t>* events, std::atomic<uint32_t>* waits,
+             const std::function<bool()>& ready, const std::function<void()>& idle);
+
+ private:
+  void Sleep(std::atomic<uint32_t>* events, std::atomic<uint32_t>* waits,
+             const std::function<bool()>& ready, const std::function<void()>& idle);
+
+  bool was_short_ = true;
+};
 // Tells the other side, which may be asleep, that a field changed.
 void NotifyRing(std::atomic<uint32_t>* events, std::atomic<uint32_t>* waits);
 

@@ -51,7 +51,7 @@ class RingSender final : public Sender {
 
  private:
   void Await(const std::function<bool()>& ready) {
-    AwaitRing(&control_->consumer_events, &control_->producer_waits, ready, [&] {
+    wait_.Await(&control_->consumer_events, &control_->producer_waits, ready, [&] {
       socket_->CheckStopped();
       if (socket_->PeerClosed() && !ready()) socket_->Gone();
     });
@@ -101,6 +101,7 @@ class RingSender final : public Sender {
   uint64_t least_bytes_;
   std::shared_ptr<SharedMapping> control_memory_, data_;
   RingControl* control_;
+  RingWait wait_;
 };
 
 // What was received and is still held. The producer has the room of a frame back once it and all
@@ -213,7 +214,7 @@ class RingReceiver final : public Receiver {
   }
 
   void Await(const std::function<bool()>& ready) {
-    AwaitRing(&control_->producer_events, &control_->consumer_waits, ready, [&] {
+    wait_.Await(&control_->producer_events, &control_->consumer_waits, ready, [&] {
       socket_->CheckStopped();
       // What it wrote before it died still counts.
       if (socket_->PeerClosed() && !ready()) socket_->Gone();
@@ -256,6 +257,7 @@ class RingReceiver final : public Receiver {
 
   std::unique_ptr<Socket> socket_;
   int64_t pid_;
+  RingWait wait_;
   std::shared_ptr<SharedMapping> data_;
   RingControl* control_ = nullptr;
   std::shared_ptr<HeldFrames> held_;
