@@ -66,10 +66,18 @@ bool UsesDeviceAlone(const PipelineModel& model) {
                       [](const DeviceUse& use) { return use.pids.empty(); });
 }
 
+// Whether that row is the interpreter's lock, which the trainer's thread waits for in what the
+// other one is: no step gets cheaper by that.
+bool IsHeldByInterpreter(const PipelineModel& model, const Limit& found, const Limit& other) {
+  return found.Is(kInterpreterLimit) && found.kind->Explains(model, model.demands(), found, other);
+}
+
 // Whether the waits' opinion is consistent with the row found: a shared row shows as the stage that
 // uses it most, or as busy stages everywhere.
 bool Agrees(const PipelineModel& model, const Limit& found, const Limit& witness) {
   if (DevicesAreBusy(model, found)) return true;
+  const Limit step = LimitOfConsumer(BoundOf(1, model.demands().consumer_s));
+  if (witness.Is(kConsumerLimit) && IsHeldByInterpreter(model, found, step)) return true;
   if (found.Is(kConsumerLimit) || witness.Is(kConsumerLimit)) return found.kind == witness.kind;
   return found.kind->ShowsAt(model, found, witness.index);
 }
@@ -112,6 +120,7 @@ void TryReliefs(const PipelineModel& model, const Predictor& predictor,
   Finding winner = (*findings)[best];
   // The step is a part of what its thread does.
   if (winner.limit.Is(kConsumerLimit) && (*findings)[0].limit.Is(kThreadLimit)) return;
+  if (IsHeldByInterpreter(model, (*findings)[0].limit, winner.limit)) return;
   const double gain = winner.relief_gain.value_or(0);
   const double other = (*findings)[0].relief_gain.value_or(0);
   if (gain < kWorthwhileGain || gain < kClearlyBetterRelief * other) return;

@@ -26,14 +26,17 @@ bool OthersCompute(const Outside& out) {
 // Where the consumer's thread limits: whether what it does is its step or loading, by its sampled
 // stacks. Samples that follow each other are alike: they count half. What may be either is drawn:
 // any part of it may be of one kind. A thread that nothing feeds, and that waits for a timer,
-// storage or the network, loads so unless its functions say that it is in its step.
+// storage or the network, loads so unless its functions say that it is in its step. One that waits
+// for others in turn may do so for each part of a batch that it takes apart.
 OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random) {
   const bool waits_alone = IsOwnWait(limit) && !out.HasProducers();
-  if (limit != OutsideLimit::kConsumer && limit != OutsideLimit::kAlone && !waits_alone) {
+  const bool in_turn = limit == OutsideLimit::kPauses;
+  if (limit != OutsideLimit::kConsumer && limit != OutsideLimit::kAlone && !waits_alone &&
+      !in_turn) {
     return limit;
   }
   const std::optional<OwnTime> own = out.OwnTimes();
-  if (!own) return limit;
+  if (!own || (in_turn && own->loads < own->waits + own->step)) return limit;
   // The threads' times say that it computes, its functions that it waits: neither is to be
   // believed. But the functions are of the whole run: it may have waited before the steady part.
   if (own->waits > 0.5) {
@@ -52,7 +55,7 @@ OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random)
   step += own->unknown - of_unknown;
   const double share = (loads * samples + 1) / ((loads + step) * samples + 2);
   const double drawn = share + std::sqrt(share * (1 - share) / (samples + 3)) * random->Normal();
-  if (drawn <= 0.5) return OutsideLimit::kConsumer;
+  if (drawn <= 0.5) return in_turn ? limit : OutsideLimit::kConsumer;
   return waits_alone ? limit : OutsideLimit::kOwnWork;
 }
 

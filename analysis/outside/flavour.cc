@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "analysis/outside/python_frames.h"
+#include "analysis/run/python_frames.h"
 
 namespace headrace::analysis {
 namespace {

@@ -14,7 +14,7 @@
 #include "analysis/outside/find_consumer.h"
 #include "analysis/outside/findings.h"
 #include "analysis/outside/flavour.h"
-#include "analysis/outside/interpreter_waits.h"
+#include "analysis/run/interpreter_waits.h"
 #include "analysis/outside/judge.h"
 #include "analysis/outside/lost_share.h"
 #include "analysis/outside/ranks_seen.h"

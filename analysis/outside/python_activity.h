@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/outside/python_frames.h"
+#include "analysis/run/python_frames.h"
 #include "analysis/run/run_view.h"
 
 namespace headrace::analysis {

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "analysis/outside/python_frames.h"
+#include "analysis/run/python_frames.h"
 
 namespace headrace::analysis {
 

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/outside/python_frames.h"
+#include "analysis/run/python_frames.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {

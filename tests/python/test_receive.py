@@ -179,6 +179,16 @@ if __name__ == "__main__":
 """)
         self.assertNotIn("receiver/start_workers", answer["operators"])
 
+    def test_loaders_that_are_made_anew_for_each_epoch_start_again(self):
+        answer = self.measured("""
+if __name__ == "__main__":
+    for epoch in range(6):
+        for batch in headrace.wrap(torch_like.DataLoader(Items(8), batch_size=4, num_workers=1)): pass
+    show()
+""")
+        # Three of a kind may be those for training, validation and tests.
+        self.assertEqual(answer["operators"]["receiver/start_workers"]["completions"], 3)
+
     def test_time_between_epochs_is_counted_once(self):
         answer = self.measured("""
 if __name__ == "__main__":

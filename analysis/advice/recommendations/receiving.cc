@@ -70,7 +70,7 @@ Recommendation KeepWorkers(const Evidence& e) {
     return change;
   };
   return IfWorthwhile(e, e.Predict(kept(least, kStartNotOther), kept(left, left), kept(0, 0)), why,
-                      "persistent_workers=True in the DataLoader");
+                      "persistent_workers=True in the DataLoader, made once for all epochs");
 }
 
 Recommendation ShareMemory(const Evidence& e) {

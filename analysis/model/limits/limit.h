@@ -25,7 +25,8 @@ inline constexpr std::string_view kConsumerLimit = "consumer", kCoresLimit = "co
                                   kDeviceLimit = "device",
                                   kMemoryBandwidthLimit = "memory bandwidth",
                                   kNetworkLimit = "network", kMemoryBudgetLimit = "memory budget",
-                                  kAcceleratorLimit = "accelerator";
+                                  kAcceleratorLimit = "accelerator",
+                                  kInterpreterLimit = "interpreter";
 
 // One row and the rate it allows.
 struct Limit {

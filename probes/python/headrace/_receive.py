@@ -79,13 +79,27 @@ class between_epochs:
 
 
 _loaders = weakref.WeakSet()  # whose workers have been started
+_alike = {}  # how many loaders of a kind those were
+_ONCE_EACH = 3  # loaders of one kind, for training, validation and tests, may each start once; more of them are made again and again
+
+
+def _kind(loader):
+    return type(loader.dataset), loader.num_workers, loader.batch_size
 
 
 def _started_before(loader):
     try:
-        return loader in _loaders
-    except TypeError:  # it cannot be hashed
+        return loader in _loaders or _alike.get(_kind(loader), 0) >= _ONCE_EACH
+    except (AttributeError, TypeError):  # made differently, or it cannot be hashed
         return False
+
+
+def _has_started(loader):
+    if loader in _loaders:
+        return
+    _loaders.add(loader)
+    kind = _kind(loader)
+    _alike[kind] = _alike.get(kind, 0) + 1
 
 
 class Receiving:
@@ -102,7 +116,7 @@ class Receiving:
             inner._headrace_receiving = receiving = Receiving(new and _started_before(loader))
             if not _seen(inner):
                 return None
-            _loaders.add(loader)
+            _has_started(loader)
         except (AttributeError, TypeError):
             return None
         return receiving

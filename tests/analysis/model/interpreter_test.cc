@@ -93,6 +93,71 @@ TEST(Interpreter, AStepThatWaitsForItShowsIt) {
   EXPECT_NE(LimitOf(RecordStep(0.7, 1.6)), "interpreter") << "other threads compute";
 }
 
+// A loader in the trainer's thread, and a step whose thread is in take_gil() for `waits` of it.
+RunView RecordHeldStep(double waits) {
+  SimulatedPipeline pipeline;
+  pipeline.cores = 4;
+  pipeline.stages = {{"loader", 1, 4, {{"getitem", 0.0002, 0.001, 0, 0, 0.1, -1}}}};
+  pipeline.consumer_s = 0.02;
+  RunView run = Record(pipeline, 20, 1);
+  run.run.pipeline_path.clear();
+  OperatorRow step;
+  step.name = "step";
+  step.kind = "consumer";
+  step.stage = "trainer";
+  step.stage_index = 1;
+  step.source = "ebpf";
+  StageRow trainer;
+  trainer.name = "trainer";
+  trainer.stage_index = 1;
+  trainer.last_parallelism_count = 1;
+  for (WindowRow& window : run.windows) {
+    OperatorCounters one;
+    one.busy_ns = window.steps.compute_ns;
+    one.on_cpu_ns = window.steps.compute_ns / 10;
+    window.operators.push_back(one);
+    Add(&step, one, window.start_ns == run.windows[0].start_ns);
+    window.stages.emplace_back();
+  }
+  run.operators.push_back(step);
+  run.stages.push_back(trainer);
+  StackRow row;
+  row.kind = "off_cpu";
+  row.operator_name = "step";
+  row.stage = "trainer";
+  row.process_id = 1;
+  row.pid = 100;
+  row.thread = "python";
+  row.folded =
+      "python;[sleep];_start;__libc_start_main;PyEval_RestoreThread;take_gil;pthread_cond_"
+      "timedwait";
+  row.time_ns = static_cast<int64_t>(waits * static_cast<double>(step.busy_ns));
+  run.stacks.push_back(row);
+  const auto python = [&](const char* thread, const char* folded, double seconds) {
+    StackRow sampled;
+    sampled.kind = "python";
+    sampled.process_id = 1;
+    sampled.pid = 100;
+    sampled.thread = thread;
+    sampled.folded = folded;
+    sampled.time_ns = static_cast<int64_t>(seconds * 1e9);
+    run.stacks.push_back(sampled);
+  };
+  python("MainThread", "MainThread;main (train.py:50, loop 45)", 20);
+  python("page", "page;Thread.run (threading.py:982);Page.draw (train.py:20, loop 18)", 12);
+  python("saver", "saver;Saver.run (train.py:30);Queue.get (queue.py:171)", 19);
+  return run;
+}
+
+TEST(Interpreter, AStepThatAnotherThreadHoldsUpIsNoCostOfTheTrainer) {
+  const RunView run = RecordHeldStep(0.8);
+  EXPECT_EQ(LimitOf(run), "interpreter");
+  const Statements statements = MakeStatements(run);
+  const NextStep next = NextStepOf(run, statements);
+  EXPECT_THAT(next.text, HasSubstr("thread page, in Page.draw (train.py:20)")) << "it computes";
+  EXPECT_EQ(LimitOf(RecordHeldStep(0.1)), "consumer") << "it hardly waits";
+}
+
 TEST(Interpreter, IsNotNamedOfOthers) {
   EXPECT_NE(LimitOf(RecordThreads(0.005, 0.005, 0.4, "call")), "interpreter") << "processes";
   EXPECT_NE(LimitOf(RecordThreads(0.005, 0.005, 0.02, "thread_call")), "interpreter")

@@ -127,6 +127,27 @@ TEST(PythonTime, FewStacksSayNothing) {
   EXPECT_EQ(LookFromOutside(view).findings[0].limit, OutsideLimit::kConsumer);
 }
 
+// Each part of a batch that the trainer takes apart is asked of the process that sent it: the two
+// wait for each other in turn, and no queue would help.
+TEST(PythonTime, TakingABatchApartIsNoPauseOfTheOthers) {
+  const auto look = [](double taking_s, double step_s) {
+    RunView view = Loader(1, 0.6, 0.38, 0.3, 0, 0.68).view;
+    Sample("MainThread",
+           "main (train.py:30, loop 29);Queue.get (multiprocessing/queues.py:122);"
+           "rebuild_storage_fd (torch/multiprocessing/reductions.py:543);"
+           "Connection._recv (multiprocessing/connection.py:395)",
+           taking_s, &view);
+    Sample("MainThread", "main (train.py:33, loop 29);Tensor.backward (torch/_tensor.py:623)",
+           step_s, &view);
+    return LookFromOutside(view);
+  };
+  const Outside taking = look(8, 1);
+  EXPECT_EQ(taking.findings[0].limit, OutsideLimit::kOwnWork);
+  EXPECT_GT(taking.findings[0].probability, 0.9);
+  EXPECT_EQ(taking.python->operator_name, "unpickle");
+  EXPECT_EQ(look(3, 6).findings[0].limit, OutsideLimit::kPauses);
+}
+
 // One thread that does everything, and where its stacks are: frames below "main" and seconds.
 Outside OneThread(const std::vector<std::pair<std::string, double>>& stacks) {
   OutsideRun run(10, 1.2);

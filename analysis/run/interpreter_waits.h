@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "analysis/run/run_view.h"
@@ -18,5 +19,13 @@ struct InterpreterWaits {
 // symbols never does.
 std::optional<InterpreterWaits> WaitsForInterpreter(const RunView& run,
                                                     const std::vector<int64_t>& process_ids);
+
+// The same of the threads that are in an operator; 0 where no stack of it names that function.
+double InterpreterSecondsIn(const RunView& run, const OperatorRow& op);
+
+// Which thread beside the first one runs Python in the process that the consumer's step is in:
+// "thread live-stats, in LiveStats.run (live_stats.py:26)". The one that most sampled stacks of
+// Python find at work, not in a wait of the standard library; "" where there is none.
+std::string OtherPythonThread(const RunView& run);
 
 }  // namespace headrace::analysis

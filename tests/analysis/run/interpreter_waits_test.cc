@@ -1,5 +1,5 @@
 // Waits for Python's interpreter, by stacks off the CPU.
-#include "analysis/outside/interpreter_waits.h"
+#include "analysis/run/interpreter_waits.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "analysis/outside/python_frames.h"
+#include "analysis/run/python_frames.h"
 
 #include <fmt/format.h>
 
