@@ -20,7 +20,6 @@ constexpr double kLongestList = 8191;  // half of the small ids, which the keys 
 // Rows by the 4096 draws that they may have.
 class RowsByDraw {
  public:
-  RowsByDraw() {}  // not = default, which would set all of rows_ where one is made with {}
   void Add(uint32_t draw, uint32_t rows) {
     uint64_t& word = drawn_[draw / 64];
     const uint64_t bit = uint64_t{1} << draw % 64;

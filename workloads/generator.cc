@@ -148,11 +148,9 @@ void AddStoredBytes(const std::string& path, const std::vector<Feature>& feature
          {FeatureKind::kDense, FeatureKind::kSparse, FeatureKind::kWeightedSparse}) {
       const uint32_t map_node = *file->schema().FindColumn(ColumnName(kind));
       const uint32_t last = file->schema().node(map_node).last;
-      std::vector<int64_t> key_of;  // by sequence, which count from 1
-      for (const dwrf::FlatKey& flat : stripe->FlatKeys(map_node)) {
-        if (flat.sequence >= key_of.size()) key_of.resize(flat.sequence + 1);
-        key_of[flat.sequence] = flat.key.integer;
-      }
+      const auto keys = stripe->FlatKeys(map_node);
+      std::vector<int64_t> key_of(keys.size() + 1);  // by sequence: the writer counts from 1
+      for (const dwrf::FlatKey& flat : keys) key_of.at(flat.sequence) = flat.key.integer;
       const auto first = std::find_if(features.begin(), features.end(),
                                       [kind](const Feature& f) { return f.kind == kind; });
       const int64_t offset = first - features.begin() - 1;  // keys count from 1

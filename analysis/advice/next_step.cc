@@ -361,8 +361,8 @@ NextStep NextStepOf(const RunView& run, const Statements& statements) {
                            planned.kind == NextKind::kCompare && !planned.measured;
     // A trainer that hardly waits for batches hardly gains by a change of what makes them.
     const bool idle_guess = model.stall_ratio() < kSmallStall && planned.kind == NextKind::kCompare;
-    // Nor does one gain for sure that waits for another thread's Python.
-    const bool held_guess = first.limit.Is(kInterpreterLimit) && planned.kind == NextKind::kCompare;
+    // Nor does one whose step waits for another thread's Python.
+    const bool held_guess = first.limit.Is(kHeldStepLimit) && planned.kind == NextKind::kCompare;
     if (better || first_try) return *advised;
     if (!idle_guess && !held_guess) return planned;
   }

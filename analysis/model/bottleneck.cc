@@ -66,18 +66,29 @@ bool UsesDeviceAlone(const PipelineModel& model) {
                       [](const DeviceUse& use) { return use.pids.empty(); });
 }
 
-// Whether that row is the interpreter's lock, which the trainer's thread waits for in what the
-// other one is: no step gets cheaper by that.
-bool IsHeldByInterpreter(const PipelineModel& model, const Limit& found, const Limit& other) {
-  return found.Is(kInterpreterLimit) && found.kind->Explains(model, model.demands(), found, other);
+// The consumer's step, or its thread because of it, where that waits for Python's interpreter: its
+// row stays what it is in all that is predicted, and gets the name of what holds it up.
+void NameWhatHoldsStep(const PipelineModel& model, std::vector<Finding>* findings) {
+  Finding& first = findings->front();
+  const bool is_step = first.limit.Is(kConsumerLimit);
+  const bool is_thread = first.limit.Is(kThreadLimit);
+  const double waits = model.run().step_interpreter_ratio.value_or(0);
+  if ((!is_step && !is_thread) || waits < kMaybeForInterpreter) return;
+  const Demands& demands = model.demands();
+  if (is_thread && demands.consumer_s < model.OnConsumers(model.current(), demands)) return;
+  first.probability = std::min(first.probability, kThreadsInTurn);
+  if (waits < kWaitsForInterpreter) return;
+  first.limit = LimitOfHeldStep(first.limit);
+  first.culprit.reset();
+  for (Finding& other : *findings) {
+    other.within_first |= other.limit.Is(kConsumerLimit) || other.limit.Is(kThreadLimit);
+  }
 }
 
 // Whether the waits' opinion is consistent with the row found: a shared row shows as the stage that
 // uses it most, or as busy stages everywhere.
 bool Agrees(const PipelineModel& model, const Limit& found, const Limit& witness) {
-  if (DevicesAreBusy(model, found)) return true;
-  const Limit step = LimitOfConsumer(BoundOf(1, model.demands().consumer_s));
-  if (witness.Is(kConsumerLimit) && IsHeldByInterpreter(model, found, step)) return true;
+  if (DevicesAreBusy(model, found) || found.Is(kHeldStepLimit)) return true;
   if (found.Is(kConsumerLimit) || witness.Is(kConsumerLimit)) return found.kind == witness.kind;
   return found.kind->ShowsAt(model, found, witness.index);
 }
@@ -120,7 +131,6 @@ void TryReliefs(const PipelineModel& model, const Predictor& predictor,
   Finding winner = (*findings)[best];
   // The step is a part of what its thread does.
   if (winner.limit.Is(kConsumerLimit) && (*findings)[0].limit.Is(kThreadLimit)) return;
-  if (IsHeldByInterpreter(model, (*findings)[0].limit, winner.limit)) return;
   const double gain = winner.relief_gain.value_or(0);
   const double other = (*findings)[0].relief_gain.value_or(0);
   if (gain < kWorthwhileGain || gain < kClearlyBetterRelief * other) return;
@@ -380,6 +390,7 @@ Bottleneck FindBottleneck(const Predictor& predictor) {
   TryReliefs(model, predictor, &bottleneck.findings);
   PutBusyDeviceFirst(model, &bottleneck.findings);
   PutStepBeforeItsCores(model, &bottleneck.findings);
+  NameWhatHoldsStep(model, &bottleneck.findings);
   double& sure = bottleneck.findings[0].probability;
   if (model.steady_windows().size() < 3) sure = std::min(sure, kMostOfFewWindows);
   sure = std::min(sure, MostSure(model));

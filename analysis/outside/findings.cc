@@ -36,7 +36,7 @@ OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random)
     return limit;
   }
   const std::optional<OwnTime> own = out.OwnTimes();
-  if (!own || (in_turn && own->loads < own->waits + own->step)) return limit;
+  if (!own || (in_turn && own->loads < own->waits + own->step + own->unknown)) return limit;
   // The threads' times say that it computes, its functions that it waits: neither is to be
   // believed. But the functions are of the whole run: it may have waited before the steady part.
   if (own->waits > 0.5) {

@@ -14,13 +14,13 @@
 #include "analysis/outside/find_consumer.h"
 #include "analysis/outside/findings.h"
 #include "analysis/outside/flavour.h"
-#include "analysis/run/interpreter_waits.h"
 #include "analysis/outside/judge.h"
 #include "analysis/outside/lost_share.h"
 #include "analysis/outside/ranks_seen.h"
 #include "analysis/outside/slices.h"
 #include "analysis/outside/steady.h"
 #include "analysis/outside/uneven_processes.h"
+#include "analysis/run/interpreter_waits.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {

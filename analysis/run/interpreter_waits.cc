@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 
+#include "analysis/run/counter_sums.h"
 #include "analysis/run/python_frames.h"
+#include "analysis/run/ranks.h"
 #include "analysis/thresholds.h"
 #include "base/terminal_text.h"
 
@@ -27,6 +27,32 @@ bool Has(const std::string& folded, const char* part) {
 }
 
 constexpr std::string_view kFirstThread = "MainThread";  // as Python calls it
+
+// Seconds in take_gil() of first threads that are in a consumer's step, by process.
+// `samples_count`, if given, is the number of stacks that say so.
+std::map<int64_t, double> StepInInterpreter(const RunView& run, int64_t* samples_count) {
+  std::map<int64_t, double> seconds;
+  for (const StackRow& stack : run.stacks) {
+    if (stack.kind != "off_cpu" || !TakesInterpreter(stack.folded) ||
+        !Has(stack.folded, ";__libc_start")) {
+      continue;
+    }
+    const bool is_step =
+        std::any_of(run.operators.begin(), run.operators.end(), [&](const auto& op) {
+          return op.kind == "consumer" && op.name == stack.operator_name && op.stage == stack.stage;
+        });
+    if (!is_step) continue;
+    seconds[stack.pid] += static_cast<double>(stack.time_ns) * 1e-9;
+    if (samples_count != nullptr) *samples_count += stack.samples_count;
+  }
+  return seconds;
+}
+
+// What stacks of a thread say that it does.
+struct Work {
+  int64_t samples_count = 0;
+  std::map<std::string, int64_t> places_ns;
+};
 
 }  // namespace
 
@@ -53,43 +79,51 @@ std::optional<InterpreterWaits> WaitsForInterpreter(const RunView& run,
   return waits;
 }
 
-double InterpreterSecondsIn(const RunView& run, const OperatorRow& op) {
-  double seconds = 0;
-  for (const StackRow& stack : run.stacks) {
-    if (stack.kind == "off_cpu" && stack.operator_name == op.name && stack.stage == op.stage &&
-        TakesInterpreter(stack.folded)) {
-      seconds += static_cast<double>(stack.time_ns) * 1e-9;
-    }
+Real InterpreterShareOfStep(const RunView& run) {
+  int64_t samples_count = 0;
+  const std::map<int64_t, double> seconds = StepInInterpreter(run, &samples_count);
+  double step_s = 0, cpu_s = 0;
+  for (const OperatorRow& op : run.operators) {
+    if (op.kind != "consumer") continue;
+    step_s += Seconds(op.busy_ns);
+    cpu_s += Seconds(op.on_cpu_ns);
   }
-  return seconds;
+  if (seconds.empty() || step_s <= 0) return std::nullopt;
+  if (static_cast<double>(samples_count) < kFewestSamples) return std::nullopt;
+  double most_s = 0;
+  for (const auto& [pid, of_rank_s] : seconds) most_s = std::max(most_s, of_rank_s);
+  const double ratio = std::min(1.0, most_s / (step_s / std::max(1, RanksOf(run))));
+  return ratio > (1 - cpu_s / step_s) / 2 ? Real(ratio) : std::nullopt;
 }
 
 std::string OtherPythonThread(const RunView& run) {
-  std::set<int64_t> pids;  // of the consumers
+  const std::map<int64_t, double> steps = StepInInterpreter(run, nullptr);
+  std::map<std::string, Work> threads;
   for (const StackRow& stack : run.stacks) {
-    const bool is_step =
-        std::any_of(run.operators.begin(), run.operators.end(), [&](const auto& op) {
-          return op.kind == "consumer" && op.name == stack.operator_name && op.stage == stack.stage;
-        });
-    if (is_step) pids.insert(stack.pid);
-  }
-  std::map<std::string, int64_t> work_ns;                          // by thread
-  std::map<std::string, std::map<std::string, int64_t>> place_ns;  // by thread and frame
-  for (const StackRow& stack : run.stacks) {
-    if (stack.kind != "python" || stack.thread == kFirstThread || !pids.contains(stack.pid))
+    if (stack.kind != "python" || stack.thread == kFirstThread || !steps.contains(stack.pid)) {
       continue;
+    }
     const std::vector<PythonFrame> frames = FramesOf(stack.folded);
-    if (frames.empty() || Waits(frames) || IsIdle(frames) || ReceivesBytes(frames)) continue;
+    if (frames.empty() || frames.back().sleeps || frames.back().locks || Waits(frames) ||
+        IsIdle(frames) || ReceivesBytes(frames)) {
+      continue;
+    }
+    Work& work = threads[OwnName(stack.thread)];
+    work.samples_count += stack.samples_count;
     const PythonFrame* own = InnermostOwn(frames, 0);
-    work_ns[stack.thread] += stack.time_ns;
-    place_ns[stack.thread][(own != nullptr ? *own : frames.back()).Name()] += stack.time_ns;
+    work.places_ns[(own != nullptr ? *own : frames.back()).Name()] += stack.time_ns;
   }
-  if (work_ns.empty()) return "";
-  const auto by_time = [](const auto& a, const auto& b) { return a.second < b.second; };
-  const auto thread = std::max_element(work_ns.begin(), work_ns.end(), by_time);
-  const auto& places = place_ns[thread->first];
-  return fmt::format("thread {}, in {}", Printable(thread->first, 40),
-                     std::max_element(places.begin(), places.end(), by_time)->first);
+  const auto most = std::max_element(
+      threads.begin(), threads.end(),
+      [](const auto& a, const auto& b) { return a.second.samples_count < b.second.samples_count; });
+  if (most == threads.end() || static_cast<double>(most->second.samples_count) < kFewestSamples) {
+    return "";
+  }
+  const auto& places = most->second.places_ns;
+  const auto place =
+      std::max_element(places.begin(), places.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return fmt::format("thread {}, in {}", Printable(most->first, 40), place->first);
 }
 
 }  // namespace headrace::analysis

@@ -20,12 +20,14 @@ struct InterpreterWaits {
 std::optional<InterpreterWaits> WaitsForInterpreter(const RunView& run,
                                                     const std::vector<int64_t>& process_ids);
 
-// The same of the threads that are in an operator; 0 where no stack of it names that function.
-double InterpreterSecondsIn(const RunView& run, const OperatorRow& op);
+// The share of the consumer's step that its thread is in take_gil(), by the same stacks; of several
+// ranks, that of the one where it is most, each taken to have the same part of the steps. Nothing
+// where too few stacks say so, or where the step waits longer for something else.
+Real InterpreterShareOfStep(const RunView& run);
 
 // Which thread beside the first one runs Python in the process that the consumer's step is in:
 // "thread live-stats, in LiveStats.run (live_stats.py:26)". The one that most sampled stacks of
-// Python find at work, not in a wait of the standard library; "" where there is none.
+// Python find at work; "" where too few do, or where the step is not the first thread's.
 std::string OtherPythonThread(const RunView& run);
 
 }  // namespace headrace::analysis

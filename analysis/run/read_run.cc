@@ -7,6 +7,7 @@
 #include <map>
 
 #include "analysis/run/control_groups.h"
+#include "analysis/run/interpreter_waits.h"
 #include "analysis/run/phases.h"
 #include "analysis/run/read_other_runs.h"
 #include "analysis/run/read_windows.h"
@@ -275,6 +276,7 @@ void ReadMeasurements(RunDatabase& database, int64_t id, RunView* view) {
                     stack.time_ns = row.Number("time_ns");
                     view->stacks.push_back(std::move(stack));
                   });
+  view->step_interpreter_ratio = InterpreterShareOfStep(*view);
   database.EachOf("metric_list", id, "metric",
                   [&](const ViewRow& row) { view->metrics.push_back(row.Text("metric")); });
   database.EachOf("detail_range", id, "start_ns", [&](const ViewRow& row) {

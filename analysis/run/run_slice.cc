@@ -226,6 +226,7 @@ RunView SliceOf(const RunView& run, const std::vector<size_t>& windows) {
   part.core_hour_price = run.core_hour_price;
   part.database_option = run.database_option;
   part.program = run.program;
+  part.step_interpreter_ratio = run.step_interpreter_ratio;
   int64_t end_ns = 0, longest_use_ns = 0;
   for (const AcceleratorUseRow& use : run.accelerator_use) {
     longest_use_ns = std::max(longest_use_ns, use.duration_ns);

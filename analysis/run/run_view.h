@@ -292,6 +292,8 @@ struct RunView {
   std::vector<ProcessRow> processes;         // by process_id
   std::vector<MeasurementRow> measurements;  // by metric
   std::vector<StackRow> stacks;              // longest first; at most kMaxStacks
+  // InterpreterShareOfStep, of the whole run also in a part of it.
+  Real step_interpreter_ratio;
   std::vector<DetailRow> details;
   // Threads' times and wake-ups by slice, of a run without operators and of a short one of a
   // program of its own; empty for others.

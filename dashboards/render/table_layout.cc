@@ -69,7 +69,7 @@ struct Placed {
   std::vector<std::vector<size_t>> blocks{{}};
   std::vector<size_t> dropped;
 };
-Placed Place(const Table& table, const std::vector<size_t>& widths, size_t width) {
+Placed PlaceColumns(const Table& table, const std::vector<size_t>& widths, size_t width) {
   Placed placed;
   size_t total = 0;
   for (const size_t column_width : widths) total += column_width + 2;
@@ -116,7 +116,7 @@ std::vector<std::string> LayOut(const Table& table, int width) {
       }
     }
   }
-  const Placed placed = Place(table, widths, static_cast<size_t>(width));
+  const Placed placed = PlaceColumns(table, widths, static_cast<size_t>(width));
   std::vector<std::string> lines;
   for (const std::vector<size_t>& block : placed.blocks) {
     const auto line = [&](const auto& text_of) {

@@ -224,7 +224,8 @@ std::string OthersText(const PipelineModel& model, const Bottleneck& bottleneck)
   if (next != nullptr) {
     text = fmt::format("{} could do {}", LimitWord(next->limit), BatchRate(next->limit.bound));
   }
-  if (HasTrainer(model) && !first.limit.Is(analysis::kConsumerLimit)) {
+  if (HasTrainer(model) && !first.limit.Is(analysis::kConsumerLimit) &&
+      !first.limit.Is(analysis::kHeldStepLimit)) {
     text += fmt::format("{}the trainer could take {}", text.empty() ? "" : ", ",
                         BatchRate(1 / model.demands().consumer_s));
   }

@@ -92,7 +92,8 @@ std::string AdviceForOwnWork(const analysis::Outside& seen) {
        "More workers do not help. Send fewer and larger objects, as tensors: one tensor for a "
        "batch instead of many small ones"},
       {"start_workers",
-       "persistent_workers=True: workers are started again and again, at the latest in each epoch"},
+       "persistent_workers=True, and one DataLoader for all epochs: workers are started again and "
+       "again, at the latest in each epoch"},
       {"pin_memory", "pin_memory=False, or fewer and larger tensors"},
       {"getitem", "num_workers 0 -> 1 or more, so that loading runs beside the step"},
       {"collate", "num_workers 0 -> 1 or more, or a cheaper collate_fn"}};

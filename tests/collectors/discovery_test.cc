@@ -129,6 +129,7 @@ TEST_F(Discovering, WhatIsMarkedSoonAfterItAppearedIsLeftAlone) {
   Discover(options_);
   EXPECT_GT(asked, 2);
   EXPECT_EQ(Said("recording process"), 0u);
+  EXPECT_EQ(Said("cannot be recorded"), 0u);
 }
 
 }  // namespace

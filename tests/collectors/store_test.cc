@@ -402,16 +402,16 @@ TEST_F(Store, RollupLengthensIntervalsWithTheirAge) {
   store.Append(run, batch);
   store.Rollup(run, kNow);
   store.Rollup(run, kNow);  // once more: of what is merged nothing changes
-  const auto longest = [&](int64_t least_age_s, int64_t most_age_s) {
+  const auto lengths = [&](int64_t least_age_s, int64_t most_age_s) {
     return Row(
         fmt::format("SELECT MIN(duration_ns) / 1000000000, MAX(duration_ns) / 1000000000 "
                     "FROM step_interval WHERE start_ns > {} AND start_ns < {}",
                     kNow - most_age_s * kSecond, kNow - least_age_s * kSecond));
   };
-  EXPECT_EQ(longest(0, 3500), "2|2");
-  EXPECT_EQ(longest(3700, 21500), "16|16");
-  EXPECT_EQ(longest(21700, 86200), "64|64");
-  EXPECT_EQ(longest(86600, 93000), "128|128");
+  EXPECT_EQ(lengths(0, 3500), "2|2");
+  EXPECT_EQ(lengths(3700, 21500), "16|16");
+  EXPECT_EQ(lengths(21700, 86200), "64|64");
+  EXPECT_EQ(lengths(86600, 93000), "128|128");
   EXPECT_EQ(Row("SELECT SUM(duration_ns) FROM step_interval"), std::to_string(kNow));
   EXPECT_EQ(Row("SELECT SUM(busy_ns) FROM operator_interval"),
             Row("SELECT SUM(busy_ns) FROM operator_summary"));

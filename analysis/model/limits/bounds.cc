@@ -81,6 +81,10 @@ Limit LimitOfConsumer(double batches_per_second) {
   return {KindNamed(kConsumerLimit), 0, std::string(kConsumerLimit), batches_per_second};
 }
 
+Limit LimitOfHeldStep(const Limit& of) {
+  return {KindNamed(kHeldStepLimit), of.index, of.name, of.bound};
+}
+
 Limit LimitOfStage(const PipelineModel& model, size_t stage) {
   return {KindNamed(kStageLimit), stage, model.stages()[stage].name, 0};
 }

@@ -33,6 +33,9 @@ std::vector<SharedLoad> SharedLoads(const PipelineModel& model, const Demands& d
 
 // Rows that do not come from a model: the consumer's with a target rate as its bound, and a stage's
 // without a bound, only to name the stage.
+// Of that bound, where it is the consumer's or its thread's: the interpreter's lock, which the step
+// waits for.
+Limit LimitOfHeldStep(const Limit& of);
 Limit LimitOfConsumer(double batches_per_second);
 Limit LimitOfStage(const PipelineModel& model, size_t stage);
 

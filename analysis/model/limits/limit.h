@@ -25,8 +25,7 @@ inline constexpr std::string_view kConsumerLimit = "consumer", kCoresLimit = "co
                                   kDeviceLimit = "device",
                                   kMemoryBandwidthLimit = "memory bandwidth",
                                   kNetworkLimit = "network", kMemoryBudgetLimit = "memory budget",
-                                  kAcceleratorLimit = "accelerator",
-                                  kInterpreterLimit = "interpreter";
+                                  kAcceleratorLimit = "accelerator", kHeldStepLimit = "held step";
 
 // One row and the rate it allows.
 struct Limit {

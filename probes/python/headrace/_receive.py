@@ -79,27 +79,32 @@ class between_epochs:
 
 
 _loaders = weakref.WeakSet()  # whose workers have been started
-_alike = {}  # how many loaders of a kind those were
-_ONCE_EACH = 3  # loaders of one kind, for training, validation and tests, may each start once; more of them are made again and again
+_started = {}  # how many loaders of a kind there were of those
+_ONCE_EACH = 3  # loaders of a kind, for training, validation and tests, may each start once and go; more are made again and again
 
 
 def _kind(loader):
-    return type(loader.dataset), loader.num_workers, loader.batch_size
+    dataset = type(getattr(loader, "dataset", None))
+    return dataset.__module__, dataset.__qualname__, getattr(loader, "num_workers", None), getattr(loader, "batch_size", None)
 
 
 def _started_before(loader):
     try:
-        return loader in _loaders or _alike.get(_kind(loader), 0) >= _ONCE_EACH
-    except (AttributeError, TypeError):  # made differently, or it cannot be hashed
+        if loader in _loaders:
+            return True
+        kind = _kind(loader)
+        # Those that are there at once do not stand for each other.
+        gone = _started.get(kind, 0) - sum(_kind(each) == kind for each in _loaders)
+        return gone >= _ONCE_EACH
+    except TypeError:  # it cannot be hashed
         return False
 
 
 def _has_started(loader):
-    if loader in _loaders:
-        return
-    _loaders.add(loader)
-    kind = _kind(loader)
-    _alike[kind] = _alike.get(kind, 0) + 1
+    if loader not in _loaders:
+        _loaders.add(loader)
+        kind = _kind(loader)
+        _started[kind] = _started.get(kind, 0) + 1
 
 
 class Receiving:

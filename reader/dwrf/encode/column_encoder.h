@@ -28,7 +28,7 @@
 namespace headrace::reader::dwrf {
 
 class ColumnEncoder {
-  // Of the messages below, thousands in a wide stripe, which go at once.
+  // First, as members below are in it: thousands of messages of a wide stripe, which go at once.
   google::protobuf::Arena arena_;
 
  public:
@@ -70,7 +70,8 @@ class ColumnEncoder {
   struct StreamRecord {
     uint32_t group = 0;
     StreamKind kind = StreamKind::kPresent;
-    uint32_t node = 0, sequence = 0;  // 0: of the column itself, not of a key
+    uint32_t node = 0;
+    uint32_t sequence = 0;  // 0: of the column itself, not of a key
     uint64_t length = 0;
     bool is_fixed_width = false;
   };

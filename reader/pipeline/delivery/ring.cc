@@ -18,10 +18,10 @@ namespace headrace::reader {
 namespace {
 
 // A sleep and a wake-up cost 20 to 40 us, the waker its share. Frames that come faster than that
-// are waited for by spinning; where the last one did not, that is tried for a moment only.
+// are waited for by spinning; where one did not, that is tried for a moment only.
 constexpr int64_t kSpinNs = 60'000, kShortSpinNs = 5'000;
-// A wait up to here, sleep included, would have ended within kSpinNs.
-constexpr int64_t kShortWaitNs = 90'000;
+// A wait up to here, a sleep and a wake-up included, would mostly have ended within kSpinNs.
+constexpr int64_t kShortWaitNs = 75'000;
 constexpr long kSleepNs = 100'000'000;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
@@ -97,7 +97,8 @@ void RingWait::Await(std::atomic<uint32_t>* events, std::atomic<uint32_t>* waits
     }
   } while (MonotonicNs() - start < spin_ns);
   Sleep(events, waits, ready, idle);
-  was_short_ = MonotonicNs() - start < kShortWaitNs;
+  // A long spin that was in vain is not tried again at once.
+  was_short_ = !was_short_ && MonotonicNs() - start < kShortWaitNs;
 }
 
 void RingWait::Sleep(std::atomic<uint32_t>* events, std::atomic<uint32_t>* waits,

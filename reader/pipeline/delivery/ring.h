@@ -61,9 +61,9 @@ constexpr uint64_t kRingControlBytes = 65536;  // whole pages, whatever their si
 constexpr uint64_t kMinRingBytes = 65536;
 constexpr uint64_t kMaxRingBytes = uint64_t{4} << 30;
 
-// How one side of a ring waits for the other. It spins, then sleeps: for longer where the wait
-// before was so short that a sleep and a wake-up would have cost more, hardly at all where it was
-// not. Of one thread at a time.
+// How one side of a ring waits for the other. It spins, then sleeps. It spins for long where frames
+// come so fast that a sleep and a wake-up would cost more, and hardly at all after a spin that was
+// in vain. Of one thread at a time.
 class RingWait {
  public:
   // Returns once `ready` returns true; sleeps while `events` does not change. `idle` is called

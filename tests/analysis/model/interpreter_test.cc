@@ -5,6 +5,8 @@
 #include "analysis/advice/next_step.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/run/counter_sums.h"
+#include "analysis/run/interpreter_waits.h"
+#include "analysis/run/run_slice.h"
 #include "tests/analysis/made_runs.h"
 
 namespace headrace::analysis {
@@ -93,8 +95,9 @@ TEST(Interpreter, AStepThatWaitsForItShowsIt) {
   EXPECT_NE(LimitOf(RecordStep(0.7, 1.6)), "interpreter") << "other threads compute";
 }
 
-// A loader in the trainer's thread, and a step whose thread is in take_gil() for `waits` of it.
-RunView RecordHeldStep(double waits) {
+// A loader in the trainer's thread, and a step whose thread is in take_gil() for `waits` of it, as
+// `samples_count` stacks say.
+RunView RecordHeldStep(double waits, int64_t samples_count = 100) {
   SimulatedPipeline pipeline;
   pipeline.cores = 4;
   pipeline.stages = {{"loader", 1, 4, {{"getitem", 0.0002, 0.001, 0, 0, 0.1, -1}}}};
@@ -132,6 +135,7 @@ RunView RecordHeldStep(double waits) {
       "python;[sleep];_start;__libc_start_main;PyEval_RestoreThread;take_gil;pthread_cond_"
       "timedwait";
   row.time_ns = static_cast<int64_t>(waits * static_cast<double>(step.busy_ns));
+  row.samples_count = samples_count;
   run.stacks.push_back(row);
   const auto python = [&](const char* thread, const char* folded, double seconds) {
     StackRow sampled;
@@ -141,21 +145,44 @@ RunView RecordHeldStep(double waits) {
     sampled.thread = thread;
     sampled.folded = folded;
     sampled.time_ns = static_cast<int64_t>(seconds * 1e9);
+    sampled.samples_count = static_cast<int64_t>(seconds * 10);
     run.stacks.push_back(sampled);
   };
   python("MainThread", "MainThread;main (train.py:50, loop 45)", 20);
   python("page", "page;Thread.run (threading.py:982);Page.draw (train.py:20, loop 18)", 12);
   python("saver", "saver;Saver.run (train.py:30);Queue.get (queue.py:171)", 19);
+  python("beat", "beat;Beat.run (train.py:40, loop 39, sleeps)", 19);
+  run.step_interpreter_ratio = InterpreterShareOfStep(run);
   return run;
 }
 
 TEST(Interpreter, AStepThatAnotherThreadHoldsUpIsNoCostOfTheTrainer) {
   const RunView run = RecordHeldStep(0.8);
-  EXPECT_EQ(LimitOf(run), "interpreter");
+  const Bottleneck bottleneck = FindBottleneck(PipelineModel(run));
+  EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), "held step");
+  EXPECT_EQ(bottleneck.verdict, Verdict::kLimited);
+  EXPECT_LE(bottleneck.findings[0].probability, 0.9) << "threads in turn may wait for another lock";
   const Statements statements = MakeStatements(run);
   const NextStep next = NextStepOf(run, statements);
-  EXPECT_THAT(next.text, HasSubstr("thread page, in Page.draw (train.py:20)")) << "it computes";
-  EXPECT_EQ(LimitOf(RecordHeldStep(0.1)), "consumer") << "it hardly waits";
+  EXPECT_THAT(next.text, HasSubstr("thread page, in Page.draw (train.py:20)"))
+      << "the others wait or sleep";
+  // Of a part of it there are no stacks.
+  EXPECT_EQ(LimitOf(SliceOf(run, {0, 1, 2, 3, 4, 5})), "held step");
+}
+
+TEST(Interpreter, AStepThatHardlyWaitsForItIsTheTrainers) {
+  EXPECT_EQ(LimitOf(RecordHeldStep(0.1)), "consumer");
+  EXPECT_EQ(LimitOf(RecordHeldStep(0.8, 5)), "consumer") << "too few stacks";
+  // In between it is not sure.
+  const Bottleneck bottleneck = FindBottleneck(PipelineModel(RecordHeldStep(0.2)));
+  EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), "consumer");
+}
+
+// Where one of two ranks waits, the other one waits for it.
+TEST(Interpreter, TheRankThatWaitsMostShowsIt) {
+  RunView run = RecordHeldStep(0.3);
+  run.stages.back().last_parallelism_count = 2;
+  EXPECT_NEAR(InterpreterShareOfStep(run).value_or(0), 0.6, 0.01) << "of its own step";
 }
 
 TEST(Interpreter, IsNotNamedOfOthers) {

@@ -85,6 +85,10 @@ TEST(LimitWords, OfEveryKind) {
        "More threads only wait for each other. Run decode in processes instead of threads "
        "(ProcessPoolExecutor, multiprocessing.Pool).",
        "no threads of Python were seen to run in turn"},
+      {"held step", "consumer", 0, "the lock of Python's interpreter (GIL)",
+       "Run what other threads of the trainer's process compute in a process of its own, or let it "
+       "rest between turns.",
+       kNothingHeld},
       {"order", "order", 1, "the order",
        "Give stage decode a longer queue, or set pipeline.order = \"any\" if the order of batches "
        "does not matter.",
