@@ -313,13 +313,15 @@ TEST(OutsideWords, EachOperatorOfTheTrainersThreadHasItsAdvice) {
   const struct {
     const char* name;
     const char* advice;
-  } kCases[] = {{"sampler", "Make the sampler cheaper"},
-                {"unpickle", "Send fewer and larger objects, as tensors"},
-                {"start_workers", "persistent_workers=True, and one DataLoader for all epochs: workers are started again"},
-                {"pin_memory", "pin_memory=False, or fewer and larger tensors"},
-                {"getitem", "num_workers 0 -> 1 or more, so that loading runs beside the step"},
-                {"collate", "num_workers 0 -> 1 or more, or a cheaper collate_fn"},
-                {"", "Move this work into the processes that load"}};
+  } kCases[] = {
+      {"sampler", "Make the sampler cheaper"},
+      {"unpickle", "Send fewer and larger objects, as tensors"},
+      {"start_workers",
+       "persistent_workers=True, and one DataLoader for all epochs: workers are started again"},
+      {"pin_memory", "pin_memory=False, or fewer and larger tensors"},
+      {"getitem", "num_workers 0 -> 1 or more, so that loading runs beside the step"},
+      {"collate", "num_workers 0 -> 1 or more, or a cheaper collate_fn"},
+      {"", "Move this work into the processes that load"}};
   analysis::PythonTime& python = seen.python.emplace();
   python.function = "load (train.py:12)";
   for (const auto& each : kCases) {

@@ -1,4 +1,5 @@
-// Trains on a stream of events and writes down, after each batch, how far it has come, so that a restart loses nothing: pwrite and fdatasync.
+// Trains on a stream of events and writes down, after each batch, how far it has come, so that a
+// restart loses nothing: pwrite and fdatasync.
 // --fix: after every 100th batch.
 #include <fcntl.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ struct Batch {
 };
 
 class Stream {
-public:
+ public:
   Stream() : thread([this] { read(); }) {}
 
   ~Stream() {
@@ -45,7 +46,7 @@ public:
     return batch;
   }
 
-private:
+ private:
   void read() {
     std::minstd_rand draw(1);
     for (std::uint64_t end = 64;; end += 64) {
@@ -71,7 +72,7 @@ private:
 };
 
 class Offsets {
-public:
+ public:
   explicit Offsets(int interval) : interval(interval) {
     const char* base = std::getenv("TMPDIR");
     path = std::string(base != nullptr ? base : "/tmp") + "/offsets-XXXXXX";
@@ -98,7 +99,7 @@ public:
     written += sizeof line;
   }
 
-private:
+ private:
   int interval, file;
   std::string path;
   long calls = 0, written = 0;
