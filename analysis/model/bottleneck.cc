@@ -131,6 +131,12 @@ void TryReliefs(const PipelineModel& model, const Predictor& predictor,
   Finding winner = (*findings)[best];
   // The step is a part of what its thread does.
   if (winner.limit.Is(kConsumerLimit) && (*findings)[0].limit.Is(kThreadLimit)) return;
+  // Cores that its starts of workers fill are its own.
+  const Limit& front = (*findings)[0].limit;
+  if (front.Is(kThreadLimit) && winner.limit.Is(kCoresLimit) &&
+      front.kind->Explains(model, model.demands(), front, winner.limit)) {
+    return;
+  }
   const double gain = winner.relief_gain.value_or(0);
   const double other = (*findings)[0].relief_gain.value_or(0);
   if (gain < kWorthwhileGain || gain < kClearlyBetterRelief * other) return;
