@@ -55,6 +55,9 @@ std::string AdviceAlone(const Outside& seen) {
                      seen.IsByFunctions() ? "" : "if it loads data: ", ahead, most);
 }
 
+constexpr double kSomeThreads = 4;    // so many could have as many requests under way
+constexpr double kMostlyWaits = 0.6;  // of their time, for each other and for what is to be done
+
 double ThreadsNow(const OutsideUnit& unit) { return std::max(1.0, std::round(unit.threads_count)); }
 
 // How many of the workers that limit there is room for; nothing: others limit, their number does
@@ -193,6 +196,21 @@ std::string AdviceForPauses(const Outside& seen) {
       torch ? ", workers that are started again for each epoch (persistent_workers=True)" : "");
 }
 
+// Threads that mostly have nothing to ask are enough of them: what is asked next waits for an
+// answer that is slow, or that is not taken yet.
+std::string AdviceForNetwork(const Outside& seen) {
+  const OutsideUnit& unit = seen.units[seen.culprit];
+  const double waits = unit.shares.lock + unit.shares.wait_consumer + unit.shares.wait_input;
+  const double asked = unit.threads_count * unit.shares.network;
+  if (ThreadsNow(unit) < kSomeThreads || waits < kMostlyWaits || asked < 0.5) {
+    return "more requests at once, larger ones, or a copy nearby";
+  }
+  return fmt::format(
+      "only {:.1f} requests of {:.0f} threads are under way at a time: ask further ahead, or take "
+      "answers as they come instead of in order; or a copy nearby",
+      asked, ThreadsNow(unit));
+}
+
 std::string AdviceOf(const RunView& run, const Outside& seen) {
   switch (seen.findings[0].limit) {
     case OutsideLimit::kProducers:
@@ -203,7 +221,7 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
       return "larger or fewer reads, more of them at once, or data on a faster device" +
              ReadSizes(run);
     case OutsideLimit::kNetwork:
-      return "more requests at once, larger ones, or a copy nearby";
+      return AdviceForNetwork(seen);
     case OutsideLimit::kInterpreter:
       return "processes instead of threads: one thread of a process runs Python at a time";
     case OutsideLimit::kLock:

@@ -83,6 +83,17 @@ TEST(OutsideWords, EachLimitHasItsAdvice) {
   EXPECT_THAT(advice(OutsideLimit::kStorage), HasSubstr("larger or fewer reads, more of them"));
   EXPECT_THAT(advice(OutsideLimit::kNetwork),
               HasSubstr("more requests at once, larger ones, or a copy nearby"));
+  EXPECT_THAT(
+      advice(OutsideLimit::kNetwork,
+             [](Outside* seen) {
+               analysis::OutsideUnit& unit = seen->units[seen->culprit];
+               unit.threads_count = 8;
+               unit.shares = {};
+               unit.shares.network = 0.14;
+               unit.shares.lock = 0.48;
+               unit.shares.wait_consumer = 0.37;
+             }),
+      HasSubstr("only 1.1 requests of 8 threads are under way at a time: ask further ahead"));
   EXPECT_THAT(advice(OutsideLimit::kInterpreter),
               HasSubstr("processes instead of threads: one thread of a process runs Python"));
   EXPECT_THAT(advice(OutsideLimit::kLock), HasSubstr("hold the lock for less time or split it"));
