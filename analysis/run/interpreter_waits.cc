@@ -28,10 +28,14 @@ bool Has(const std::string& folded, const char* part) {
 
 constexpr std::string_view kFirstThread = "MainThread";  // as Python calls it
 
-// Seconds in take_gil() of first threads that are in a consumer's step, by process.
-// `samples_count`, if given, is the number of stacks that say so.
-std::map<int64_t, double> StepInInterpreter(const RunView& run, int64_t* samples_count) {
-  std::map<int64_t, double> seconds;
+// First threads that are in a consumer's step and in take_gil().
+struct StepWaits {
+  std::map<int64_t, double> seconds;  // by process
+  int64_t samples_count = 0;
+};
+
+StepWaits WaitsOfSteps(const RunView& run) {
+  StepWaits waits;
   for (const StackRow& stack : run.stacks) {
     if (stack.kind != "off_cpu" || !TakesInterpreter(stack.folded) ||
         !Has(stack.folded, ";__libc_start")) {
@@ -42,10 +46,10 @@ std::map<int64_t, double> StepInInterpreter(const RunView& run, int64_t* samples
           return op.kind == "consumer" && op.name == stack.operator_name && op.stage == stack.stage;
         });
     if (!is_step) continue;
-    seconds[stack.pid] += static_cast<double>(stack.time_ns) * 1e-9;
-    if (samples_count != nullptr) *samples_count += stack.samples_count;
+    waits.seconds[stack.pid] += static_cast<double>(stack.time_ns) * 1e-9;
+    waits.samples_count += stack.samples_count;
   }
-  return seconds;
+  return waits;
 }
 
 // What stacks of a thread say that it does.
@@ -80,27 +84,26 @@ std::optional<InterpreterWaits> WaitsForInterpreter(const RunView& run,
 }
 
 Real InterpreterShareOfStep(const RunView& run) {
-  int64_t samples_count = 0;
-  const std::map<int64_t, double> seconds = StepInInterpreter(run, &samples_count);
+  const StepWaits waits = WaitsOfSteps(run);
   double step_s = 0, cpu_s = 0;
   for (const OperatorRow& op : run.operators) {
     if (op.kind != "consumer") continue;
     step_s += Seconds(op.busy_ns);
     cpu_s += Seconds(op.on_cpu_ns);
   }
-  if (seconds.empty() || step_s <= 0) return std::nullopt;
-  if (static_cast<double>(samples_count) < kFewestSamples) return std::nullopt;
+  if (step_s <= 0 || static_cast<double>(waits.samples_count) < kFewestSamples) return std::nullopt;
   double most_s = 0;
-  for (const auto& [pid, of_rank_s] : seconds) most_s = std::max(most_s, of_rank_s);
+  for (const auto& [pid, of_rank_s] : waits.seconds) most_s = std::max(most_s, of_rank_s);
   const double ratio = std::min(1.0, most_s / (step_s / std::max(1, RanksOf(run))));
   return ratio > (1 - cpu_s / step_s) / 2 ? Real(ratio) : std::nullopt;
 }
 
 std::string OtherPythonThread(const RunView& run) {
-  const std::map<int64_t, double> steps = StepInInterpreter(run, nullptr);
+  const StepWaits waits = WaitsOfSteps(run);
   std::map<std::string, Work> threads;
   for (const StackRow& stack : run.stacks) {
-    if (stack.kind != "python" || stack.thread == kFirstThread || !steps.contains(stack.pid)) {
+    if (stack.kind != "python" || stack.thread == kFirstThread ||
+        !waits.seconds.contains(stack.pid)) {
       continue;
     }
     const std::vector<PythonFrame> frames = FramesOf(stack.folded);

@@ -48,22 +48,6 @@ std::string EndText(double end, Unit unit, double width) {
   return end < 1000 ? fmt::format("{:.3g}", end) : FormatCount(end);
 }
 
-}  // namespace
-
-std::string CellText(const Value& value) {
-  if (const std::string* text = std::get_if<std::string>(&value)) return Printable(*text);
-  const Quantity& quantity = std::get<Quantity>(value);
-  if (!quantity.available()) return "-";
-  // Sources stand in the sentences and in a column of their own.
-  if (!quantity.has_interval()) return FigureText(quantity);
-  const double width = quantity.high() - quantity.low();
-  return fmt::format("{} [{}, {}]", FigureText(quantity),
-                     EndText(quantity.low(), quantity.unit(), width),
-                     EndText(quantity.high(), quantity.unit(), width));
-}
-
-namespace {
-
 // The columns of each block, and those that found no room in theirs.
 struct Placed {
   std::vector<std::vector<size_t>> blocks{{}};
@@ -96,6 +80,18 @@ Placed PlaceColumns(const Table& table, const std::vector<size_t>& widths, size_
 }
 
 }  // namespace
+
+std::string CellText(const Value& value) {
+  if (const std::string* text = std::get_if<std::string>(&value)) return Printable(*text);
+  const Quantity& quantity = std::get<Quantity>(value);
+  if (!quantity.available()) return "-";
+  // Sources stand in the sentences and in a column of their own.
+  if (!quantity.has_interval()) return FigureText(quantity);
+  const double width = quantity.high() - quantity.low();
+  return fmt::format("{} [{}, {}]", FigureText(quantity),
+                     EndText(quantity.low(), quantity.unit(), width),
+                     EndText(quantity.high(), quantity.unit(), width));
+}
 
 std::vector<std::string> LayOut(const Table& table, int width) {
   std::vector<std::vector<std::string>> cells;

@@ -55,9 +55,6 @@ std::string AdviceAlone(const Outside& seen) {
                      seen.IsByFunctions() ? "" : "if it loads data: ", ahead, most);
 }
 
-constexpr double kSomeThreads = 4;    // so many could have as many requests under way
-constexpr double kMostlyWaits = 0.6;  // of their time, for each other and for what is to be done
-
 double ThreadsNow(const OutsideUnit& unit) { return std::max(1.0, std::round(unit.threads_count)); }
 
 // How many of the workers that limit there is room for; nothing: others limit, their number does
@@ -199,6 +196,8 @@ std::string AdviceForPauses(const Outside& seen) {
 // Threads that mostly have nothing to ask are enough of them: what is asked next waits for an
 // answer that is slow, or that is not taken yet.
 std::string AdviceForNetwork(const Outside& seen) {
+  constexpr double kSomeThreads = 4;    // so many could have as many requests under way
+  constexpr double kMostlyWaits = 0.6;  // of their time, for each other and for what is to be done
   const OutsideUnit& unit = seen.units[seen.culprit];
   const double waits = unit.shares.lock + unit.shares.wait_consumer + unit.shares.wait_input;
   const double asked = unit.threads_count * unit.shares.network;

@@ -33,10 +33,11 @@ std::vector<SharedLoad> SharedLoads(const PipelineModel& model, const Demands& d
 
 // Rows that do not come from a model: the consumer's with a target rate as its bound, and a stage's
 // without a bound, only to name the stage.
-// Of that bound, where it is the consumer's or its thread's: the interpreter's lock, which the step
-// waits for.
-Limit LimitOfHeldStep(const Limit& of);
 Limit LimitOfConsumer(double batches_per_second);
 Limit LimitOfStage(const PipelineModel& model, size_t stage);
+
+// The row `of`, the consumer's or its thread's, as that of the interpreter's lock that its step
+// waits for: with the same bound.
+Limit LimitOfHeldStep(const Limit& of);
 
 }  // namespace headrace::analysis

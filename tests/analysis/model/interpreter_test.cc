@@ -15,6 +15,32 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
+// A stage for the trainer's steps, which compute for that share of their time; returns its
+// operator.
+OperatorRow AddStep(double computes, RunView* run) {
+  OperatorRow step;
+  step.name = "step";
+  step.kind = "consumer";
+  step.stage = "trainer";
+  step.stage_index = 1;
+  step.source = "ebpf";
+  StageRow trainer;
+  trainer.name = "trainer";
+  trainer.stage_index = 1;
+  trainer.last_parallelism_count = 1;
+  for (WindowRow& window : run->windows) {
+    OperatorCounters one;
+    one.busy_ns = window.steps.compute_ns;
+    one.on_cpu_ns = static_cast<int64_t>(computes * static_cast<double>(window.steps.compute_ns));
+    window.operators.push_back(one);
+    Add(&step, one, window.start_ns == run->windows[0].start_ns);
+    window.stages.emplace_back();
+  }
+  run->operators.push_back(step);
+  run->stages.push_back(trainer);
+  return step;
+}
+
 // Two threads of a pool, each on a CPU for `cpu_s` of a call; `timed`: share of their time that
 // they wait with a time limit.
 RunView RecordThreads(double cpu_s, double blocked_s, double timed, const std::string& kind) {
@@ -39,26 +65,7 @@ RunView RecordThreads(double cpu_s, double blocked_s, double timed, const std::s
 // `locked` of its time; `cores`: what the whole program uses.
 RunView RecordStep(double locked, double cores) {
   RunView run = RecordThreads(0.005, 0.005, 0.02, "thread_call");
-  OperatorRow step;
-  step.name = "step";
-  step.kind = "consumer";
-  step.stage = "trainer";
-  step.stage_index = 1;
-  step.source = "ebpf";
-  StageRow trainer;
-  trainer.name = "trainer";
-  trainer.stage_index = 1;
-  trainer.last_parallelism_count = 1;
-  for (WindowRow& window : run.windows) {
-    OperatorCounters one;
-    one.busy_ns = window.steps.compute_ns;
-    one.on_cpu_ns = window.steps.compute_ns / 4;
-    window.operators.push_back(one);
-    Add(&step, one, window.start_ns == run.windows[0].start_ns);
-    window.stages.emplace_back();
-  }
-  run.operators.push_back(step);
-  run.stages.push_back(trainer);
+  const OperatorRow step = AddStep(0.25, &run);
   MeasurementRow waits;
   waits.metric = "off_cpu_ns";
   waits.cause = "lock";
@@ -96,34 +103,15 @@ TEST(Interpreter, AStepThatWaitsForItShowsIt) {
 }
 
 // A loader in the trainer's thread, and a step whose thread is in take_gil() for `waits` of it, as
-// `samples_count` stacks say.
-RunView RecordHeldStep(double waits, int64_t samples_count = 100) {
+// `samples_count` stacks say; it computes for `computes` of it.
+RunView RecordHeldStep(double waits, int64_t samples_count = 100, double computes = 0.1) {
   SimulatedPipeline pipeline;
   pipeline.cores = 4;
   pipeline.stages = {{"loader", 1, 4, {{"getitem", 0.0002, 0.001, 0, 0, 0.1, -1}}}};
   pipeline.consumer_s = 0.02;
   RunView run = Record(pipeline, 20, 1);
   run.run.pipeline_path.clear();
-  OperatorRow step;
-  step.name = "step";
-  step.kind = "consumer";
-  step.stage = "trainer";
-  step.stage_index = 1;
-  step.source = "ebpf";
-  StageRow trainer;
-  trainer.name = "trainer";
-  trainer.stage_index = 1;
-  trainer.last_parallelism_count = 1;
-  for (WindowRow& window : run.windows) {
-    OperatorCounters one;
-    one.busy_ns = window.steps.compute_ns;
-    one.on_cpu_ns = window.steps.compute_ns / 10;
-    window.operators.push_back(one);
-    Add(&step, one, window.start_ns == run.windows[0].start_ns);
-    window.stages.emplace_back();
-  }
-  run.operators.push_back(step);
-  run.stages.push_back(trainer);
+  const OperatorRow step = AddStep(computes, &run);
   StackRow row;
   row.kind = "off_cpu";
   row.operator_name = "step";
@@ -158,7 +146,8 @@ RunView RecordHeldStep(double waits, int64_t samples_count = 100) {
 
 TEST(Interpreter, AStepThatAnotherThreadHoldsUpIsNoCostOfTheTrainer) {
   const RunView run = RecordHeldStep(0.8);
-  const Bottleneck bottleneck = FindBottleneck(PipelineModel(run));
+  const PipelineModel model(run);
+  const Bottleneck bottleneck = FindBottleneck(model);
   EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), "held step");
   EXPECT_EQ(bottleneck.verdict, Verdict::kLimited);
   EXPECT_LE(bottleneck.findings[0].probability, 0.9) << "threads in turn may wait for another lock";
@@ -173,14 +162,17 @@ TEST(Interpreter, AStepThatAnotherThreadHoldsUpIsNoCostOfTheTrainer) {
 TEST(Interpreter, AStepThatHardlyWaitsForItIsTheTrainers) {
   EXPECT_EQ(LimitOf(RecordHeldStep(0.1)), "consumer");
   EXPECT_EQ(LimitOf(RecordHeldStep(0.8, 5)), "consumer") << "too few stacks";
+  EXPECT_EQ(LimitOf(RecordHeldStep(0.3, 100, 0.1)), "consumer") << "it waits longer for another";
   // In between it is not sure.
-  const Bottleneck bottleneck = FindBottleneck(PipelineModel(RecordHeldStep(0.2)));
+  const RunView run = RecordHeldStep(0.2, 100, 0.75);
+  const Bottleneck bottleneck = FindBottleneck(PipelineModel(run));
   EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), "consumer");
+  EXPECT_LE(bottleneck.findings[0].probability, 0.9);
 }
 
 // Where one of two ranks waits, the other one waits for it.
 TEST(Interpreter, TheRankThatWaitsMostShowsIt) {
-  RunView run = RecordHeldStep(0.3);
+  RunView run = RecordHeldStep(0.3, 100, 0.5);
   run.stages.back().last_parallelism_count = 2;
   EXPECT_NEAR(InterpreterShareOfStep(run).value_or(0), 0.6, 0.01) << "of its own step";
 }
