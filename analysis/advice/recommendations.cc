@@ -23,6 +23,19 @@ std::string Percent(double ratio) {
                                : fmt::format("{:+.0f} %", points);
 }
 
+// A row that allowed less than was observed is known too badly, and allows as much more: of a stage
+// that handed over a few large pieces the bound itself says little.
+std::vector<Limit> AtLeastObserved(const PipelineModel& model, std::vector<Limit> limits) {
+  const double rate = model.demands().rate;
+  for (const Limit& now : Bounds(model, model.demands(), model.current())) {
+    if (!(now.bound < rate) || now.bound <= 0) continue;
+    for (Limit& then : limits) {
+      if (then.kind == now.kind && then.index == now.index) then.bound *= rate / now.bound;
+    }
+  }
+  return limits;
+}
+
 }  // namespace
 
 Outcome OutcomeOf(const Allocation& plan) {
@@ -90,7 +103,7 @@ Outcome Evidence::Predict(const Variant& change) const {
   predictor_.AddHandingOver(change.settings, &demands);
   const std::vector<Limit> limits = Bounds(model(), demands, change.settings);
   outcome.limited_by = limits[BindingRow(model(), demands, limits)];
-  const double least = LeastBound(limits);
+  const double least = LeastBound(AtLeastObserved(model(), limits));
   double most = std::numeric_limits<double>::infinity();
   for (const Limit& limit : limits) {
     if (limit.Is(kConsumerLimit) || limit.Is(kAcceleratorLimit)) {

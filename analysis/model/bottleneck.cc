@@ -279,9 +279,18 @@ void Undecided(Bottleneck* bottleneck, std::string measure, bool unexplained = t
   bottleneck->unexplained = unexplained;
 }
 
-// `allowed`: the smallest of the true bounds, which no estimate is.
-void Decide(const PipelineModel& model, std::optional<double> simulated, double allowed,
-            Bottleneck* bottleneck) {
+// The most that the true bounds, which no estimate is, may allow: the least of their intervals'
+// upper ends. Of a stage that handed over a few large pieces the bound itself says little.
+double MostAllowed(const std::vector<Finding>& findings) {
+  double most = kInfinite;
+  for (const Finding& finding : findings) {
+    if (finding.limit.kind->estimated()) continue;
+    most = std::min(most, std::max(finding.limit.bound, finding.bound_interval.high));
+  }
+  return most;
+}
+
+void Decide(const PipelineModel& model, std::optional<double> simulated, Bottleneck* bottleneck) {
   std::vector<Finding>& findings = bottleneck->findings;
   const Limit &first = findings[0].limit, &second = findings[1].limit;
   const double rate = model.demands().rate;
@@ -289,7 +298,7 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, double 
     Undecided(bottleneck,
               "nothing that was measured limits the rate; record operators with work in "
               "them");
-  } else if (allowed < kMoreThanAllowed * rate) {
+  } else if (MostAllowed(findings) < kMoreThanAllowed * rate) {
     Undecided(bottleneck,
               "more was observed than the smallest bound allows, so costs and rate are not of the "
               "same pipeline: record one pipeline at a time");
@@ -415,7 +424,7 @@ Bottleneck FindBottleneck(const Predictor& predictor) {
     sure = std::min(sure, kMostWhereWaitsDisagree);
   }
   if (first.Is(kCoresLimit)) bottleneck.alone = LimitAlone(model, limits);
-  Decide(model, predictor.simulated_now(), LeastBound(limits), &bottleneck);
+  Decide(model, predictor.simulated_now(), &bottleneck);
   return bottleneck;
 }
 

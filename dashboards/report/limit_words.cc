@@ -312,6 +312,12 @@ std::string WhyLine(const PipelineModel& model, const Bottleneck& bottleneck) {
   }
   text += fmt::format(". Measured: {}{}{}.", BatchRate(model.demands().rate),
                       bottleneck.loss.empty() ? "" : "; ", bottleneck.loss);
+  if (first.limit.bound < analysis::kMoreThanAllowed * model.demands().rate) {
+    text += fmt::format(
+        " The first figure may be {} to {}: too little of that work ended here. "
+        "Record longer.",
+        BatchRate(first.bound_interval.low), BatchRate(first.bound_interval.high));
+  }
   const bool is_step =
       first.limit.Is(analysis::kThreadLimit) && !OwnThreadText(model, first).empty();
   return text + (is_step ? PlaceSentence("The step", analysis::PlaceOfStep(model.run()))

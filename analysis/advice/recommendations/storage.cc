@@ -25,22 +25,34 @@ double StorageSeconds(const Reads& reads, const ReadCost& cost) {
   return reads.requests_per_row * cost.request_s + reads.bytes_per_row * cost.byte_s;
 }
 
-// The storage's time and the wait for it, times `factor`; the CPU time stays.
-Variant LessStorageTime(const Evidence& e, const Reads& reads, double factor) {
+// The storage's time and the wait for it, times `factor`; the CPU time of what reads, times
+// `cpu_factor`.
+Variant LessStorageTime(const Evidence& e, const Reads& reads, double factor,
+                        double cpu_factor = 1) {
   Variant change = e.Now();
+  const auto scale_reader = [&](size_t op) {
+    const Demands::Operator& cost = e.model().demands().operators[op];
+    const double all = cost.cpu_s + cost.blocked_s;
+    if (all <= 0) return 1.0;
+    const double left = (cpu_factor * cost.cpu_s + factor * cost.blocked_s) / all;
+    change.scales.push_back({Scaled::kOperator, op, left});
+    return left;
+  };
   for (size_t r = 0; r < e.model().resources().size(); ++r) {
     const ResourceModel& resource = e.model().resources()[r];
-    const bool used = std::any_of(
+    const auto user = std::find_if(
         resource.users.begin(), resource.users.end(),
-        [&](const auto& user) { return user.first == reads.io || user.first == reads.fetch; });
-    if (resource.kind != "device" || !used) continue;
-    change.scales.push_back({Scaled::kResource, r, factor});
+        [&](const auto& one) { return one.first == reads.io || one.first == reads.fetch; });
+    if (resource.kind != "device" || user == resource.users.end()) continue;
+    double left = 1;  // of the resource's time, after what reads was scaled
+    // Scaling what the machine or another run counted does not shorten the waits for it.
+    if (resource.counted_s || cpu_factor != 1) {
+      left -= user->second * (1 - scale_reader(user->first));
+    }
+    if (left > 0) change.scales.push_back({Scaled::kResource, r, factor / left});
     return change;
   }
-  const Demands::Operator& io = e.model().demands().operators[reads.io];
-  const double all = io.cpu_s + io.blocked_s;
-  if (all <= 0) return change;
-  change.scales.push_back({Scaled::kOperator, reads.io, (io.cpu_s + factor * io.blocked_s) / all});
+  scale_reader(reads.io);
   return change;
 }
 
@@ -211,18 +223,16 @@ Recommendation TryFewerReads(const Evidence& e) {
   const double stripe_bytes = reads.bytes_per_row * std::max(1.0, reads.stripe_rows);
   const double fewest = std::max(1.0, std::ceil(stripe_bytes / LongestRead(e.run().run)));
   const double kept = std::min(1.0, fewest / reads.requests_per_stripe);
-  // At most the CPU time of requests goes, too.
-  Variant most = LessStorageTime(e, reads, kept);
-  std::erase_if(most.scales, [](const auto& scale) { return scale.part == Scaled::kOperator; });
-  most.scales.push_back({Scaled::kOperator, reads.io, kept});
   // At least nothing, and where bytes cost all, less: what lies between is read, too.
   const ByteBorder* stored = FindBorder(e.bytes(), "stored");
   double read_over = 1;
   if (stored != nullptr && stored->per_row.available() && reads.bytes_per_row > 0) {
     read_over = std::max(1.0, stored->per_row.value() / reads.bytes_per_row);
   }
-  Outcome outcome = e.Predict(LessStorageTime(e, reads, read_over),
-                              LessStorageTime(e, reads, (1 + kept) / 2), most);
+  Outcome outcome =
+      e.Predict(LessStorageTime(e, reads, read_over), LessStorageTime(e, reads, (1 + kept) / 2),
+                // At most the CPU time of requests goes, too.
+                LessStorageTime(e, reads, kept, kept));
   outcome.between = true;
   outcome.gain_interval.low = std::min(outcome.gain_interval.low, 0.0);
   return IfWorthwhile(

@@ -51,15 +51,20 @@ class Stage final : public LimitKind {
     return "no work was recorded in it";
   }
 
-  // On a store that nobody knows, many small reads are made fewer before there are more at once.
+  // On a store that nobody knows, or that is known to be full of as many bytes or requests, many
+  // small reads are made fewer before there are more at once.
   std::string Recommended(const PipelineModel& model, const Limit& limit) const override {
     const std::optional<Reads> reads = ReadsOf(model.run());
     if (!reads || !ManySmallReads(*reads) || ReadCostOf(model.run())) return "";
     const std::vector<size_t>& own = model.stages()[limit.index].operators;
+    if (std::find(own.begin(), own.end(), reads->fetch) == own.end()) return "";
     const std::vector<size_t> unknown = StagesOnUnknownStores(model);
-    const bool reads_here = std::find(own.begin(), own.end(), reads->fetch) != own.end();
     const bool is_unknown = std::find(unknown.begin(), unknown.end(), limit.index) != unknown.end();
-    return reads_here && is_unknown ? "R5" : "";
+    const bool is_full = std::any_of(model.resources().begin(), model.resources().end(),
+                                     [&](const ResourceModel& resource) {
+                                       return resource.name == std::string(kStoreOf) + limit.name;
+                                     });
+    return is_unknown || is_full ? "R5" : "";
   }
 
   std::optional<size_t> StageOf(const Limit& limit) const override { return limit.index; }

@@ -50,6 +50,33 @@ TEST(Verdict, TwoEqualStagesAreBalanced) {
   EXPECT_LT(bottleneck.findings[0].probability, 0.9);
 }
 
+// Stage b works as long as ever, and its pieces end late: of the windows whose mean its cost is, a
+// few hold most of it, or all of them.
+RunView Costing(double times, size_t each) {
+  RunView run = Record(Chain({0.001, 0.006, 0.002}, 0.001), 8, 1);
+  for (size_t i = 0; i < run.windows.size(); ++i) {
+    if (i % each != 0) continue;
+    OperatorCounters& work = run.windows[i].operators[1];
+    work.busy_ns = static_cast<int64_t>(times * static_cast<double>(work.busy_ns));
+    for (Count* part : {&work.blocked_ns, &work.blocked_low_ns, &work.blocked_high_ns}) {
+      if (*part) **part = static_cast<int64_t>(times * static_cast<double>(**part));
+    }
+  }
+  return run;
+}
+
+// A bound below the observed rate is a contradiction where it is known well.
+TEST(Verdict, ABoundThatMayAllowTheRateIsNoContradiction) {
+  const Bottleneck all = FindBottleneck(PipelineModel(Costing(2, 1)));
+  EXPECT_EQ(all.verdict, Verdict::kUndecided);
+  EXPECT_THAT(all.measure, testing::HasSubstr("one pipeline at a time"));
+  const PipelineModel model(Costing(8, 8));
+  const Bottleneck some = FindBottleneck(model);
+  EXPECT_LT(some.findings[0].limit.bound, 0.8 * model.demands().rate) << "else this tries nothing";
+  EXPECT_NE(some.verdict, Verdict::kUndecided) << some.measure;
+  EXPECT_EQ(some.findings[0].limit.name, "b");
+}
+
 TEST(Verdict, WaitsAndDemandsAgreeOnAClearStage) {
   const RunView run = Record(Chain({0.001, 0.006, 0.002}, 0.001), 8, 1);
   const Bottleneck bottleneck = FindBottleneck(PipelineModel(run));
