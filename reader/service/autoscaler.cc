@@ -27,6 +27,17 @@ constexpr double kWhole = 0.9;  // share of the workers wanted that says what al
 constexpr double kSpare = 0.4;
 constexpr double kReaches = 0.96;  // share of a ceiling that counts as reaching it
 constexpr double kLeaves = 0.10;   // a rate this far from a ceiling is another
+// Where the cautious end of what is needed is so small a share of what serves, two blocks of
+// intervals are enough to see it.
+constexpr double kFarTooMany = 0.7;
+constexpr int kFarAtLeast = 3;  // workers too many: one or two of a few are no such case
+// A demand that rose: two intervals in a row are above the median of those before by such a share
+// and so many deviations of one interval. As close to each other as kSteady, it rises no more.
+// Consumers that get less than kNoStall of what they got are stalled by something else.
+constexpr double kRose = 0.25, kDeviations = 3.5, kSteady = 0.1, kNoStall = 0.9;
+
+// Of normal values, the deviation over the median distance from the median.
+constexpr double kDeviationOfMedian = 1.4826;
 
 double MedianOf(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -41,7 +52,7 @@ void Winsorise(std::vector<double>* values) {
   const double median = MedianOf(*values);
   std::vector<double> off;
   for (const double value : *values) off.push_back(std::abs(value - median));
-  const double reach = 3 * 1.4826 * MedianOf(off);
+  const double reach = 3 * kDeviationOfMedian * MedianOf(off);
   if (reach <= 0) return;
   for (double& value : *values) value = std::clamp(value, median - reach, median + reach);
 }
@@ -145,7 +156,8 @@ struct Autoscaler::Figures {
   double variation = 0;  // of the rate per worker, as it is averaged over the workers there are
   double at = 0;         // those workers
   int needed = 0, needed_low = 0, needed_high = 0;
-  int enough = 0;  // to shrink to
+  int enough = 0;                         // to shrink to
+  bool rises = false, has_risen = false;  // the demand: by one interval, by more
 };
 
 Autoscaler::Autoscaler(const AutoscaleOptions& options, int workers)
@@ -313,6 +325,11 @@ int Autoscaler::Needed(double demand, double per_worker, double variation, doubl
 Autoscaler::Figures Autoscaler::Measure() const {
   Figures f;
   f.demand = Recent([](const Sample& s) { return DemandOf(s.rate, s.starved); });
+  if (const std::optional<Rise> rise = RiseOfDemand()) {
+    f.rises = rise->is_young;
+    f.has_risen = !f.rises;
+    if (f.has_risen) f.demand = {rise->demand, rise->error, 0, 2};
+  }
   f.per_worker = Recent([](const Sample& s) { return CapacityOf(s.rate, s.waste) / s.workers; });
   const auto soon = static_cast<size_t>(options_.grow_intervals);
   f.starved = Since([](const Sample& s) { return s.starved; }, soon);
@@ -392,7 +409,14 @@ AutoscaleDecision Autoscaler::Decide(const FleetObservation& seen, const Figures
                                                   options_.grow_intervals, Workers(seen.ready)));
   }
   if (ceiling_) return UnderCeiling(seen);
-  if (Starving(f)) return Grow(seen, f);
+  if (Starving(f)) {
+    if (f.rises && seen.ready < options_.most) {
+      return Hold(FleetLimit::kUnknown, fmt::format("consumers wait {} of their time, and their "
+                                                    "demand may rise still: held",
+                                                    FormatPercent(f.starved.mean)));
+    }
+    return Grow(seen, f);
+  }
   if (f.starved.mean <= options_.starved_line) trial_.reset();
   if (f.starved.mean <= options_.starved_target && f.waste.mean > options_.waste_line) {
     return Shrink(seen, f);
@@ -400,6 +424,35 @@ AutoscaleDecision Autoscaler::Decide(const FleetObservation& seen, const Figures
   return Hold(FleetLimit::kConsumers,
               fmt::format("consumers wait {} of their time, workers are idle {} of theirs",
                           FormatPercent(f.starved.mean), FormatPercent(f.waste.mean)));
+}
+
+// What the latest two intervals say of a demand that is far above that of those before, so that a
+// mean has not followed yet. Empty: it did not rise.
+std::optional<Autoscaler::Rise> Autoscaler::RiseOfDemand() const {
+  constexpr size_t kLatest = 2, kLeast = 4, kMost = 12;
+  if (samples_.size() < kLatest + kLeast) return std::nullopt;
+  const auto ago = [this](size_t i) -> const Sample& { return samples_[samples_.size() - 1 - i]; };
+  const auto demand = [&](size_t i) { return DemandOf(ago(i).rate, ago(i).starved); };
+  std::vector<double> earlier, rates, off;
+  for (size_t i = kLatest; i < std::min(samples_.size(), kLatest + kMost); ++i) {
+    earlier.push_back(demand(i));
+    rates.push_back(ago(i).rate);
+  }
+  const double usual = MedianOf(earlier), rate = MedianOf(rates);
+  for (const double value : earlier) off.push_back(std::abs(value - usual));
+  const double far = usual * (1 + kRose) + kDeviations * kDeviationOfMedian * MedianOf(off);
+  // What consumers ask for does not lower what they get, as what stalls them does.
+  const auto rose = [&](size_t i) {
+    return demand(i) > far && ago(i).rate >= kNoStall * rate && ago(i).starved < kNearlyAll;
+  };
+  if (!rose(0)) return std::nullopt;
+  Rise rise;
+  const bool is_steady = std::abs(demand(0) - demand(1)) <= kSteady * demand(1);
+  rise.demand = is_steady ? (demand(0) + demand(1)) / 2 : demand(0);
+  rise.error = std::abs(demand(0) - demand(1)) / 2;
+  // One interval alone may be odd, and a second one not the end of it. No third is waited for.
+  rise.is_young = !rose(1) || (!is_steady && demand(0) > demand(1) && !rose(2));
+  return rise;
 }
 
 // Few intervals say so by far, or many do.
@@ -469,7 +522,9 @@ AutoscaleDecision Autoscaler::Grow(const FleetObservation& seen, const Figures& 
   const int most = static_cast<int>(std::min(seen.ready * options_.most_growth, 1e6));
   const int to =
       std::min({std::max(f.needed, seen.ready + 1), std::max(most, seen.ready + 1), options_.most});
-  trial_ = Trial{seen.ready, Recent([](const Sample& s) { return s.rate; }), f.per_worker.mean};
+  // Before a rise consumers took what they wanted, not what there was.
+  const auto rate_of = [](const Sample& s) { return s.rate; };
+  trial_ = Trial{seen.ready, f.has_risen ? Since(rate_of, 2) : Recent(rate_of), f.per_worker.mean};
   return To(to, seen.time_s, FleetLimit::kWorkers,
             fmt::format("{}: {} at {} a worker need {} (between {} and {})", starved,
                         Batches(f.demand.mean), Batches(f.per_worker.mean), Workers(f.needed),
@@ -489,9 +544,11 @@ AutoscaleDecision Autoscaler::Shrink(const FleetObservation& seen, const Figures
   }
   const double wait = std::max(shrink_wait_s_, 2 * startup_s_);
   const double starved = Since([](const Sample& s) { return s.starved; }, kMostSamples).mean;
-  const bool known = std::min(f.demand.samples, f.per_worker.samples) >= options_.shrink_intervals;
-  if (Level() < options_.shrink_intervals || !known || seen.time_s - changed_s_ < wait ||
-      starved > options_.starved_line) {
+  const bool is_far = to <= kFarTooMany * seen.ready && seen.ready - to >= kFarAtLeast;
+  const int enough =
+      is_far ? std::min(2 * kBlock, options_.shrink_intervals) : options_.shrink_intervals;
+  if (std::min({Level(), f.demand.samples, f.per_worker.samples}) < enough ||
+      seen.time_s - changed_s_ < wait || starved > options_.starved_line) {
     return Hold(FleetLimit::kConsumers, idle + ": held until it has been so for longer");
   }
   return To(

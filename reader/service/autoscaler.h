@@ -19,9 +19,10 @@
 // that all workers share is the limit, and the policy looks for the fewest workers that reach it.
 //
 // Against noise, rates are winsorised means, with standard errors, over as many of the latest
-// intervals as agree with each other. Growing uses the estimate itself, because a starving consumer
-// costs most. Shrinking uses the cautious end of the interval, and happens only after a wait, which
-// follows the measured start-up delay and doubles each time shrinking had to be taken back.
+// intervals as agree with each other; a demand that rose far is that of the latest two. Growing
+// uses the estimate itself, because a starving consumer costs most. Shrinking uses the cautious end
+// of the interval, and happens only after a wait, which follows the measured start-up delay and
+// doubles each time shrinking had to be taken back.
 //
 // Not thread-safe. docs/autoscale.md.
 #pragma once
@@ -53,10 +54,12 @@ struct AutoscaleOptions {
   int least = 1, most = 1000;
   double starved_line = 0.05;  // grow above
   double starved_target =
-      0.02;                     // what the wanted number is expected to leave; shrink at most at it
-  double waste_line = 0.08;     // shrink above
-  int grow_intervals = 4;       // observations after a change before growing
-  int shrink_intervals = 12;    // observations after a change before shrinking
+      0.02;                  // what the wanted number is expected to leave; shrink at most at it
+  double waste_line = 0.08;  // shrink above
+  int grow_intervals = 4;    // observations after a change before growing
+  // Observations after a change before shrinking; 8 where at most 0.7 of the workers, and three
+  // fewer, would do.
+  int shrink_intervals = 12;
   int patience_intervals = 30;  // most observations to find whether added workers helped
   double most_growth = 8;       // in one decision, as a factor on the present workers
   double startup_s = 30;        // assumed until a start-up has been observed
@@ -134,6 +137,10 @@ class Autoscaler {
     int too_few = 0;        // workers known not to
     bool settled = false;
   };
+  struct Rise {
+    double demand = 0, error = 0;  // batches per second
+    bool is_young = false;         // one interval more may say more
+  };
   struct Figures;
 
   std::optional<std::string> Accept(const FleetObservation& seen);
@@ -146,6 +153,7 @@ class Autoscaler {
   int Needed(double demand, double per_worker, double variation, double at, double target) const;
   Figures Measure() const;
   bool Starving(const Figures& f) const;
+  std::optional<Rise> RiseOfDemand() const;
   AutoscaleDecision Decide(const FleetObservation& seen, const Figures& f);
   AutoscaleDecision Grow(const FleetObservation& seen, const Figures& f);
   AutoscaleDecision Shrink(const FleetObservation& seen, const Figures& f);

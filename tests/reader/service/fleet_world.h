@@ -1,6 +1,7 @@
 // A preprocessing service in discrete time, to judge autoscalers in: workers that take a while to
-// start, fail and are replaced, whose rates vary from interval to interval; consumers whose demand
-// changes; storage that lets through so much and no more; observations that are noisy or missing.
+// start, fail and are replaced, hand over what they have made before they go, and whose rates vary
+// from interval to interval; consumers whose demand changes; storage that lets through so much and
+// no more; observations that are noisy or missing.
 //
 // One step is a second, one observation an interval of `kSteps` of them. In a step workers make
 // what they can, as far as storage lets them and there is room; consumers take what they want, as
@@ -33,7 +34,9 @@ struct World {
   double missing = 0;            // share of observations that do not come
   double blur = 0;               // deviation of what is reported as starvation and waste
   int workers = 4;
-  double room_s = 2;                                          // of a worker's batches, buffered
+  double room_s = 2;  // of a worker's batches, buffered
+  // Of one that is to go where there is no room left: it stays until consumers have taken them.
+  double held_batches = 0;
   double delivery = std::numeric_limits<double>::infinity();  // the way to the consumers
 };
 
@@ -60,6 +63,7 @@ inline Judged Live(const World& world, const Scaler& scaler, int intervals, uint
   };
   std::vector<double> starts;  // when each worker that is starting serves
   int ready = world.workers;
+  std::vector<double> leaving;  // batches that each of those that are to go still holds
   double buffer = 0;
   Judged judged;
   double starved_steps = 0, wasted = 0, worked = 0, blocked = 0;
@@ -89,13 +93,23 @@ inline Judged Live(const World& world, const Scaler& scaler, int intervals, uint
       for (int w = 0; w < ready; ++w) could += rates[static_cast<size_t>(w)];
       const double let = std::min(could, world.ceiling(begin));
       const double room = world.room_s * world.rate * ready;
+      // Consumers take from all workers alike.
+      const auto all = static_cast<double>(leaving.size()) + ready;
+      double last = 0;
+      for (double& left : leaving) {
+        const double part = std::min(left, std::min(wants, world.delivery) / all);
+        left -= part;
+        last += part;
+      }
+      serving += all;
+      idle += std::max(0.0, all - ready - last / world.rate);
+      std::erase_if(leaving, [](double left) { return left <= 0; });
       // What is made in a step can be taken in it.
-      const double takes = std::min({wants, buffer + let, world.delivery});
+      const double takes = std::min({wants - last, buffer + let, world.delivery - last});
       const double made = std::min(let, std::max(0.0, room - buffer) + takes);
       buffer = std::min(room, buffer + made - takes);
-      taken += takes;
-      short_of += wants > 0 ? 1 - takes / wants : 0;
-      serving += ready;
+      taken += takes + last;
+      short_of += wants > 0 ? 1 - (takes + last) / wants : 0;
       if (let > 0) idle += ready * (1 - made / let);
       if (could > 0) held += ready * (1 - let / could);
     }
@@ -137,7 +151,8 @@ inline Judged Live(const World& world, const Scaler& scaler, int intervals, uint
       if (!starts.empty()) {
         starts.pop_back();
       } else {
-        --ready;
+        const double room = world.room_s * world.rate * ready--;
+        if (world.held_batches > 0) leaving.push_back(world.held_batches * buffer / room);
       }
     }
   }
