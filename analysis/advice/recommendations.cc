@@ -30,7 +30,7 @@ std::vector<Limit> AtLeastObserved(const PipelineModel& model, std::vector<Limit
   for (const Limit& now : Bounds(model, model.demands(), model.current())) {
     if (!(now.bound < rate) || now.bound <= 0) continue;
     for (Limit& then : limits) {
-      if (then.kind == now.kind && then.index == now.index) then.bound *= rate / now.bound;
+      if (SameRow(then, now)) then.bound *= rate / now.bound;
     }
   }
   return limits;
@@ -96,14 +96,19 @@ Outcome Evidence::Predict(const Variant& change) const {
   const Variant present = Now();
   Outcome outcome;
   outcome.gain = now > 0 ? predictor_.Rate(change) / now - 1 : 0;
-  const bool cheaper = change.settings == present.settings;
+  const bool cheaper =
+      change.settings == present.settings &&
+      std::none_of(change.scales.begin(), change.scales.end(), [](const Scale& scale) {
+        return scale.part != Scaled::kAdded && scale.part != Scaled::kCacheDisk && scale.factor > 1;
+      });
   if (cheaper) outcome.gain = std::max(0.0, outcome.gain);
   // The observed rate is the better known one; no gain leads beyond the least bound.
   Demands demands = Apply(model(), model().demands(), change.scales);
   predictor_.AddHandingOver(change.settings, &demands);
-  const std::vector<Limit> limits = Bounds(model(), demands, change.settings);
+  const std::vector<Limit> limits =
+      AtLeastObserved(model(), Bounds(model(), demands, change.settings));
   outcome.limited_by = limits[BindingRow(model(), demands, limits)];
-  const double least = LeastBound(AtLeastObserved(model(), limits));
+  const double least = LeastBound(limits);
   double most = std::numeric_limits<double>::infinity();
   for (const Limit& limit : limits) {
     if (limit.Is(kConsumerLimit) || limit.Is(kAcceleratorLimit)) {

@@ -279,15 +279,11 @@ void Undecided(Bottleneck* bottleneck, std::string measure, bool unexplained = t
   bottleneck->unexplained = unexplained;
 }
 
-// The most that the true bounds, which no estimate is, may allow: the least of their intervals'
-// upper ends. Of a stage that handed over a few large pieces the bound itself says little.
-double MostAllowed(const std::vector<Finding>& findings) {
-  double most = kInfinite;
-  for (const Finding& finding : findings) {
-    if (finding.limit.kind->estimated()) continue;
-    most = std::min(most, std::max(finding.limit.bound, finding.bound_interval.high));
-  }
-  return most;
+// Whether more was observed than a row allows, and the row is known too well for that. No estimate
+// is. Of a stage that handed over a few large pieces the bound itself says little.
+bool IsContradicted(const Finding& finding, double rate) {
+  return !finding.limit.kind->estimated() && finding.limit.bound < kMoreThanAllowed * rate &&
+         finding.bound_interval.high < rate;
 }
 
 void Decide(const PipelineModel& model, std::optional<double> simulated, Bottleneck* bottleneck) {
@@ -298,7 +294,9 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
     Undecided(bottleneck,
               "nothing that was measured limits the rate; record operators with work in "
               "them");
-  } else if (MostAllowed(findings) < kMoreThanAllowed * rate) {
+  } else if (std::any_of(findings.begin(), findings.end(), [rate](const Finding& finding) {
+               return IsContradicted(finding, rate);
+             })) {
     Undecided(bottleneck,
               "more was observed than the smallest bound allows, so costs and rate are not of the "
               "same pipeline: record one pipeline at a time");
@@ -409,6 +407,9 @@ Bottleneck FindBottleneck(const Predictor& predictor) {
   double& sure = bottleneck.findings[0].probability;
   if (model.steady_windows().size() < 3) sure = std::min(sure, kMostOfFewWindows);
   sure = std::min(sure, MostSure(model));
+  if (bottleneck.findings[0].limit.bound < kMoreThanAllowed * model.demands().rate) {
+    sure = std::min(sure, kMostWhereWaitsDisagree);
+  }
   MarkWithin(model, least, &bottleneck.findings);
   bottleneck.unexplained_ratio = least / model.demands().rate;
   bottleneck.loss = LossOf(model, least);

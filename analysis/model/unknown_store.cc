@@ -174,7 +174,7 @@ void AddFullStores(const RunView& run, std::vector<ResourceModel>* resources) {
     const std::vector<size_t> operators = OperatorsOf(run, stage.name);
     const auto op = OperatorThatWaits(run, operators);
     if (!op || HasKnownDevice(*resources, operators)) continue;
-    ResourceModel store{std::string(kStoreOf) + stage.name, "device", 1, {{*op, 1.0}}};
+    ResourceModel store{StoreNameOf(stage.name), "device", 1, {{*op, 1.0}}};
     store.counted_s = static_cast<double>(run.steps.rows_count) /
                       static_cast<double>(run.steps.steps_count) / full->rows_per_s;
     store.enough_threads = full->enough_threads;

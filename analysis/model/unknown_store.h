@@ -3,6 +3,7 @@
 // may get proportionally more, or nothing.
 #pragma once
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace headrace::analysis {
 // The name of a store that two runs have shown to be full begins so; the stage that reads from it
 // follows.
 inline constexpr std::string_view kStoreOf = "the store of ";
+inline std::string StoreNameOf(const std::string& stage) { return std::string(kStoreOf) + stage; }
 
 // Their indices, ascending, with those whose threads may run in turn (MayShareInterpreter). A store
 // is known where the run has an account of the device, where the pipeline file models one, or where

@@ -312,11 +312,14 @@ std::string WhyLine(const PipelineModel& model, const Bottleneck& bottleneck) {
   }
   text += fmt::format(". Measured: {}{}{}.", BatchRate(model.demands().rate),
                       bottleneck.loss.empty() ? "" : "; ", bottleneck.loss);
-  if (first.limit.bound < analysis::kMoreThanAllowed * model.demands().rate) {
+  const bool says_little = !bottleneck.unexplained && first.limit.Is(analysis::kStageLimit) &&
+                           first.limit.bound < analysis::kMoreThanAllowed * model.demands().rate;
+  if (says_little) {
     text += fmt::format(
-        " The first figure may be {} to {}: too little of that work ended here. "
+        " By this run {} may deliver {} to {}: too little of its work ended here. "
         "Record longer.",
-        BatchRate(first.bound_interval.low), BatchRate(first.bound_interval.high));
+        first.limit.name, FormatRate(first.bound_interval.low, "batches"),
+        FormatRate(first.bound_interval.high, "batches"));
   }
   const bool is_step =
       first.limit.Is(analysis::kThreadLimit) && !OwnThreadText(model, first).empty();

@@ -30,29 +30,25 @@ double StorageSeconds(const Reads& reads, const ReadCost& cost) {
 Variant LessStorageTime(const Evidence& e, const Reads& reads, double factor,
                         double cpu_factor = 1) {
   Variant change = e.Now();
-  const auto scale_reader = [&](size_t op) {
-    const Demands::Operator& cost = e.model().demands().operators[op];
-    const double all = cost.cpu_s + cost.blocked_s;
-    if (all <= 0) return 1.0;
-    const double left = (cpu_factor * cost.cpu_s + factor * cost.blocked_s) / all;
-    change.scales.push_back({Scaled::kOperator, op, left});
-    return left;
-  };
+  const Demands::Operator& io = e.model().demands().operators[reads.io];
+  bool is_wait_scaled = false;
   for (size_t r = 0; r < e.model().resources().size(); ++r) {
     const ResourceModel& resource = e.model().resources()[r];
-    const auto user = std::find_if(
+    const bool used = std::any_of(
         resource.users.begin(), resource.users.end(),
-        [&](const auto& one) { return one.first == reads.io || one.first == reads.fetch; });
-    if (resource.kind != "device" || user == resource.users.end()) continue;
-    double left = 1;  // of the resource's time, after what reads was scaled
+        [&](const auto& user) { return user.first == reads.io || user.first == reads.fetch; });
+    if (resource.kind != "device" || !used) continue;
+    change.scales.push_back({Scaled::kResource, r, factor});
     // Scaling what the machine or another run counted does not shorten the waits for it.
-    if (resource.counted_s || cpu_factor != 1) {
-      left -= user->second * (1 - scale_reader(user->first));
-    }
-    if (left > 0) change.scales.push_back({Scaled::kResource, r, factor / left});
-    return change;
+    is_wait_scaled = !resource.counted_s;
+    break;
   }
-  scale_reader(reads.io);
+  if (!is_wait_scaled) {
+    change.scales.push_back({Scaled::kAdded, reads.io, -io.blocked_s * (1 - factor), false});
+  }
+  if (cpu_factor != 1) {
+    change.scales.push_back({Scaled::kAdded, reads.io, -io.cpu_s * (1 - cpu_factor), true});
+  }
   return change;
 }
 

@@ -29,7 +29,7 @@ bool IsModelledLink(const RunRow& run, const std::string& name) {
 // What shows that the store is full.
 std::string ShownBy(const RunView& run, const std::string& store) {
   for (const StoreProbeRow& probe : run.store_probes) {
-    if (store != std::string(kStoreOf) + probe.stage) continue;
+    if (store != StoreNameOf(probe.stage)) continue;
     return fmt::format(
         "{} threads for {} show: they got {} more", probe.many_count,
         FormatDuration(static_cast<double>(probe.duration_ns)),

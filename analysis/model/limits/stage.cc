@@ -62,7 +62,9 @@ class Stage final : public LimitKind {
     const bool is_unknown = std::find(unknown.begin(), unknown.end(), limit.index) != unknown.end();
     const bool is_full = std::any_of(model.resources().begin(), model.resources().end(),
                                      [&](const ResourceModel& resource) {
-                                       return resource.name == std::string(kStoreOf) + limit.name;
+                                       const int threads = model.stages()[limit.index].parallelism;
+                                       return resource.name == StoreNameOf(limit.name) &&
+                                              threads >= resource.enough_threads.value_or(threads);
                                      });
     return is_unknown || is_full ? "R5" : "";
   }

@@ -818,13 +818,17 @@ TEST(Recommendations, FewerReadsOfAFullStore) {
   // Between nothing and a sixth of the requests: by the middle 7 of 12.
   EXPECT_NEAR(fewer.outcome->gain, 12.0 / 7 - 1, 0.2);
   EXPECT_LE(fewer.outcome->gain_interval.low, 0);
+  EXPECT_GT(fewer.outcome->gain_interval.high, 4);
   EXPECT_LT(fewer.outcome->gain_interval.high, 6.5);
   // It is asked where the store is named, and where the stage is that waits for it.
+  int named = 0;
   for (const Finding& finding : judged.statements->bottleneck->findings) {
     if (finding.limit.name != "fetch" && finding.limit.name != "the store of fetch") continue;
+    ++named;
     EXPECT_EQ(finding.limit.kind->Recommended(*judged.statements->model, finding.limit), "R5")
         << finding.limit.name;
   }
+  EXPECT_EQ(named, 2);
 }
 
 // Its pieces end late, so that a few windows hold most of its cost: by that it would do less than

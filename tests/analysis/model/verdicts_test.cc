@@ -75,6 +75,7 @@ TEST(Verdict, ABoundThatMayAllowTheRateIsNoContradiction) {
   EXPECT_LT(some.findings[0].limit.bound, 0.8 * model.demands().rate) << "else this tries nothing";
   EXPECT_NE(some.verdict, Verdict::kUndecided) << some.measure;
   EXPECT_EQ(some.findings[0].limit.name, "b");
+  EXPECT_LE(some.findings[0].probability, 0.85);
 }
 
 TEST(Verdict, WaitsAndDemandsAgreeOnAClearStage) {
