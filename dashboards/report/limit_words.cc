@@ -316,8 +316,8 @@ std::string WhyLine(const PipelineModel& model, const Bottleneck& bottleneck) {
                            first.limit.bound < analysis::kMoreThanAllowed * model.demands().rate;
   if (says_little) {
     text += fmt::format(
-        " By this run {} may deliver {} to {}: too little of its work ended here. "
-        "Record longer.",
+        " By this run {} may deliver between {} and {}: too little of its work "
+        "ended here. Record longer.",
         first.limit.name, FormatRate(first.bound_interval.low, "batches"),
         FormatRate(first.bound_interval.high, "batches"));
   }

@@ -84,6 +84,11 @@ const char* CheaperWork(const Outside& seen) {
   return IsTorch(seen) ? "a cheaper __getitem__ or collate_fn" : "less work per element";
 }
 
+// Of processes that end soon: how much of their time their start takes nobody saw.
+constexpr const char* kLiveLonger =
+    "let each process do more before it ends (maxtasksperchild of a Pool; one for many items): "
+    "what its start takes then goes";
+
 std::string AdviceForProducers(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
   const std::string cheaper = CheaperWork(seen);
@@ -108,6 +113,7 @@ std::string AdviceForProducers(const Outside& seen) {
         "give each of {} as much work as the others: mix long and short items in every shard",
         UnitWord(seen, seen.culprit));
   }
+  if (StartsProcessesAgain(seen)) return fmt::format("{}; or {}", kLiveLonger, cheaper);
   const double cores = seen.core_budget.cores.value_or(0);
   const auto more = MoreOf(seen);
   if (!more) {
@@ -140,7 +146,8 @@ std::string AdviceForCores(const Outside& seen) {
              : "",
         cheaper);
   }
-  return fmt::format("{}, or more cores: more threads or processes do not help", cheaper);
+  return fmt::format("{}, or more cores: more threads or processes do not help",
+                     StartsProcessesAgain(seen) ? kLiveLonger : cheaper);
 }
 
 std::string AdviceForConsumer(const Outside& seen) {

@@ -1,6 +1,21 @@
 #include "dashboards/report/outside_names.h"
 
 namespace headrace::dashboards {
+namespace {
+
+// Whether the processes that limit end soon and are followed by others.
+bool FollowEachOther(const analysis::Outside& seen) {
+  const analysis::OutsideUnit& unit = seen.units[seen.culprit];
+  const analysis::ProcessKind& kind = seen.kinds[unit.kind];
+  return unit.kind != seen.units[0].kind &&
+         analysis::AreStartedAgainAndAgain(unit, kind.pids.size(), seen.steady_s);
+}
+
+bool IsWorkerOfTorch(const analysis::Outside& seen) {
+  return seen.kinds[seen.units[seen.culprit].kind].name.starts_with("pt_data_worker");
+}
+
+}  // namespace
 
 std::string TrainerWord(const analysis::Statements& statements) {
   return statements.outside ? statements.outside->ConsumerWord() : "the trainer";
@@ -15,10 +30,11 @@ bool StartsWorkers(const analysis::Outside& seen) {
 }
 
 bool StartsWorkersAgain(const analysis::Outside& seen) {
-  const analysis::OutsideUnit& unit = seen.units[seen.culprit];
-  const analysis::ProcessKind& kind = seen.kinds[unit.kind];
-  return kind.name.starts_with("pt_data_worker") &&
-         analysis::AreStartedAgainAndAgain(unit, kind.pids.size(), seen.steady_s);
+  return IsWorkerOfTorch(seen) && FollowEachOther(seen);
+}
+
+bool StartsProcessesAgain(const analysis::Outside& seen) {
+  return !IsWorkerOfTorch(seen) && FollowEachOther(seen);
 }
 
 std::string PoolThreadDoes(const analysis::Outside& seen) {

@@ -15,6 +15,9 @@ bool StartsWorkers(const analysis::Outside& seen);
 // Whether those that limit are workers of PyTorch that are started again and again.
 bool StartsWorkersAgain(const analysis::Outside& seen);
 
+// Whether those that limit are other processes, which end soon and are followed by others.
+bool StartsProcessesAgain(const analysis::Outside& seen);
+
 // Whether the threads that limit unpickle what the processes of a pool send.
 bool Unpickles(const analysis::Outside& seen);
 

@@ -125,6 +125,9 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
         return "the slowest of " + UnitWord(seen, seen.culprit);
       }
       if (StartsWorkers(seen)) return "the start of " + UnitWord(seen, seen.culprit);
+      if (StartsProcessesAgain(seen)) {
+        return UnitWord(seen, seen.culprit) + ", started again and again";
+      }
       return UnitWord(seen, seen.culprit);
     case OutsideLimit::kCores:
       if (seen.core_budget.quota) return QuotaWord(seen);

@@ -180,6 +180,34 @@ TEST(OutsideWords, PausesOfWorkersThatAreStartedAgainAndAgainAreTheirStart) {
   EXPECT_THAT(page(30), HasSubstr("pauses of the workers")) << "each lives long";
 }
 
+// How much of it is their start nobody saw: no number of them is advised.
+TEST(OutsideWords, ProcessesThatFollowEachOtherAreSaidTo) {
+  const analysis::RunView run = LimitedByWorkers();
+  const auto page = [&](OutsideLimit limit, int64_t processes) {
+    Outside seen = analysis::LookFromOutside(run);
+    seen.findings = {{limit, 0.95}};
+    seen.flavour = analysis::OutsideFlavour::kPlain;
+    seen.uses_training_library = true;
+    seen.steady_s = 9;
+    analysis::OutsideUnit& unit = seen.units[seen.culprit];
+    unit.threads_count = 2;
+    unit.name = "processes";
+    analysis::ProcessKind& kind = seen.kinds[unit.kind];
+    kind.name = "ffmpeg";
+    kind.pids.clear();
+    for (int64_t pid = 0; pid < processes; ++pid) kind.pids.push_back(300 + pid);
+    FirstPage page;
+    AddOutsidePage(run, seen, &page);
+    return LineOf(page, "limit") + "\n" + Advice(run, seen);
+  };
+  EXPECT_THAT(page(OutsideLimit::kProducers, 180),
+              HasSubstr("processes, started again and again (prob"));
+  EXPECT_THAT(page(OutsideLimit::kProducers, 180), HasSubstr("let each process do more before"));
+  EXPECT_THAT(page(OutsideLimit::kCores, 180), HasSubstr("let each process do more before"));
+  EXPECT_THAT(page(OutsideLimit::kProducers, 30), Not(HasSubstr("again")));
+  EXPECT_THAT(page(OutsideLimit::kCores, 30), Not(HasSubstr("let each process")));
+}
+
 TEST(OutsideWords, EachLimitHasItsName) {
   const analysis::RunView run = LimitedByWorkers();
   const Outside workers = analysis::LookFromOutside(run);
