@@ -324,6 +324,15 @@ MoreProducers RoomForMore(double now, double stall, double each, double free_cor
   return more;
 }
 
+bool HasIdleThreads(const Outside& out) {
+  if (out.findings.empty() || out.findings[0].limit != OutsideLimit::kProducers) return false;
+  const OutsideUnit& unit = out.units[out.culprit];
+  const UnitShares& shares = unit.shares;
+  const double busy = shares.on_cpu + shares.runnable + shares.storage + shares.network;
+  return out.culprit != 0 && unit.kind == out.units[0].kind && unit.threads_count >= 2 &&
+         busy < kIdleThreads;
+}
+
 bool MayUnpickle(const Outside& out) {
   return out.flavour == OutsideFlavour::kTorch && MayLoad(out) &&
          std::any_of(out.units.begin(), out.units.end(), [&](const OutsideUnit& unit) {

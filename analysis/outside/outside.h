@@ -22,6 +22,10 @@ struct MoreProducers {
 };
 MoreProducers RoomForMore(double now, double stall, double each, double free_cores);
 
+// Whether those that limit by what they compute are threads of the consumer's own process that
+// mostly have nothing to do: something in them runs one at a time, and more of them are idle, too.
+bool HasIdleThreads(const Outside& outside);
+
 // Whether the consumer computes beside workers that are processes: taking a batch that was pickled
 // is work of its own thread, and from outside looks like its step unless its functions were seen.
 bool MayUnpickle(const Outside& outside);

@@ -114,6 +114,12 @@ std::string AdviceForProducers(const Outside& seen) {
         UnitWord(seen, seen.culprit));
   }
   if (StartsProcessesAgain(seen)) return fmt::format("{}; or {}", kLiveLonger, cheaper);
+  if (analysis::HasIdleThreads(seen)) {
+    return fmt::format(
+        "{}, in what runs one at a time (a function of Python, a generator): these threads compute "
+        "{} of their time, and more of them would be idle, too",
+        cheaper, FormatPercent(unit.shares.on_cpu));
+  }
   const double cores = seen.core_budget.cores.value_or(0);
   const auto more = MoreOf(seen);
   if (!more) {

@@ -208,6 +208,27 @@ TEST(OutsideWords, ProcessesThatFollowEachOtherAreSaidTo) {
   EXPECT_THAT(page(OutsideLimit::kCores, 30), Not(HasSubstr("let each process")));
 }
 
+// Threads of a pool that mostly have nothing to do are enough of them.
+TEST(OutsideWords, MoreOfIdleThreadsAreNotAdvised) {
+  const analysis::RunView run = LimitedByWorkers();
+  const auto fix = [&](double on_cpu, bool of_home) {
+    Outside seen = analysis::LookFromOutside(run);
+    seen.findings = {{OutsideLimit::kProducers, 0.95}};
+    seen.flavour = analysis::OutsideFlavour::kPlain;
+    analysis::OutsideUnit& unit = seen.units[seen.culprit];
+    if (of_home) unit.kind = seen.units[0].kind;
+    unit.threads_count = 7;
+    unit.shares = {};
+    unit.shares.on_cpu = on_cpu;
+    unit.shares.other = 1 - on_cpu;
+    return Advice(run, seen);
+  };
+  EXPECT_THAT(fix(0.16, true),
+              HasSubstr("these threads compute 16.0 % of their time, and more of"));
+  EXPECT_THAT(fix(0.6, true), Not(HasSubstr("idle, too")));
+  EXPECT_THAT(fix(0.16, false), Not(HasSubstr("idle, too"))) << "processes";
+}
+
 TEST(OutsideWords, EachLimitHasItsName) {
   const analysis::RunView run = LimitedByWorkers();
   const Outside workers = analysis::LookFromOutside(run);

@@ -172,6 +172,11 @@ ProducerCount CountProducers(const LoaderSeen& seen, const std::string& what) {
                              seen.outside.python_threads->busy_thread, what);
     return result;
   }
+  if (HasIdleThreads(seen.outside)) {
+    result.why = fmt::format("{}; {} compute {} of their time: more would be idle, too",
+                             seen.waited, what, FormatPercent(shares.on_cpu));
+    return result;
+  }
   if (!seen.free_cores) {
     result.why = fmt::format(
         "{}; how many cores are free is not known, so not how many more have "

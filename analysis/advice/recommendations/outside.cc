@@ -95,6 +95,11 @@ Recommendation Workers(const Seen& seen) {
                     seen.producer->name, FormatPercent(seen.producer->uneven->busiest_ratio),
                     FormatPercent(seen.producer->uneven->others_ratio)));
   }
+  if (HasIdleThreads(seen.outside)) {
+    return DoesNotFire(fmt::format("{} compute {} of their time: more of them would be idle, too",
+                                   seen.producer->name,
+                                   FormatPercent(seen.producer->shares.on_cpu)));
+  }
   if (!seen.free_cores) {
     return CannotSay("how many cores are free is not known", "record with the probe cpu");
   }
