@@ -27,8 +27,8 @@ constexpr double kWhole = 0.9;  // share of the workers wanted that says what al
 constexpr double kSpare = 0.4;
 constexpr double kReaches = 0.96;  // share of a ceiling that counts as reaching it
 constexpr double kLeaves = 0.10;   // a rate this far from a ceiling is another
-// Where the cautious end of what is needed is so small a share of what serves, two blocks of
-// intervals are enough to see it.
+// Where the cautious end of what is needed is so small a share of what serves, a block of intervals
+// is enough to see it.
 constexpr double kFarTooMany = 0.7;
 constexpr int kFarAtLeast = 3;  // workers too many: one or two of a few are no such case
 // A demand that rose: two intervals in a row are above the median of those before by such a share
@@ -362,6 +362,7 @@ AutoscaleDecision Autoscaler::To(int workers, double time_s, FleetLimit limit,
   const int to = std::clamp(workers, options_.least, options_.most);
   const int change = to - wanted_;
   if (change < 0) shrunk_s_ = time_s;
+  if (change != 0) has_grown_ = change > 0;
   wanted_ = to;
   if (change != 0) {
     arriving_ = true;
@@ -538,7 +539,9 @@ AutoscaleDecision Autoscaler::Shrink(const FleetObservation& seen, const Figures
   // A number that starved this demand once is not gone back to.
   if (f.demand.mean > 0.85 * shortage_demand_) to = std::max(to, shortage_ + 1);
   to = std::max(to, options_.least);
-  if (to > seen.ready - std::max(1, seen.ready / 20)) {
+  // What it grew to is not taken back for a worker: that is within the error that it grew by.
+  if (to >
+      seen.ready - (has_grown_ ? std::max(2, seen.ready / 10) : std::max(1, seen.ready / 20))) {
     return Hold(FleetLimit::kConsumers,
                 fmt::format("{}; {} may be needed: held", idle, Workers(to)));
   }
@@ -546,7 +549,7 @@ AutoscaleDecision Autoscaler::Shrink(const FleetObservation& seen, const Figures
   const double starved = Since([](const Sample& s) { return s.starved; }, kMostSamples).mean;
   const bool is_far = to <= kFarTooMany * seen.ready && seen.ready - to >= kFarAtLeast;
   const int enough =
-      is_far ? std::min(2 * kBlock, options_.shrink_intervals) : options_.shrink_intervals;
+      is_far ? std::min(kBlock, options_.shrink_intervals) : options_.shrink_intervals;
   if (std::min({Level(), f.demand.samples, f.per_worker.samples}) < enough ||
       seen.time_s - changed_s_ < wait || starved > options_.starved_line) {
     return Hold(FleetLimit::kConsumers, idle + ": held until it has been so for longer");

@@ -57,7 +57,7 @@ struct AutoscaleOptions {
       0.02;                  // what the wanted number is expected to leave; shrink at most at it
   double waste_line = 0.08;  // shrink above
   int grow_intervals = 4;    // observations after a change before growing
-  // Observations after a change before shrinking; 8 where at most 0.7 of the workers, and three
+  // Observations after a change before shrinking; 4 where at most 0.7 of the workers, and three
   // fewer, would do.
   int shrink_intervals = 12;
   int patience_intervals = 30;  // most observations to find whether added workers helped
@@ -171,7 +171,8 @@ class Autoscaler {
   double changed_s_;       // when they were all there; later samples are for this number of workers
   std::deque<double> startups_s_;
   double startup_s_;
-  double shrunk_s_;  // when it last shrank
+  double shrunk_s_;         // when it last shrank
+  bool has_grown_ = false;  // the last change
   double shrink_wait_s_ = 0;
   std::optional<Trial> trial_;
   std::optional<Ceiling> ceiling_;

@@ -4,7 +4,8 @@
 //   autoscale_live [--intervals N] [--beside N] [--rounds N] [--shape TEXT]
 //
 // By default 120 intervals, 3 shapes at a time, 1 round. Of several rounds the means are shown and
-// judged, as those of the simulation are means of 20; a reversal counts in any.
+// judged, as those of the simulation are means of 20; a reversal counts in any. 0 rounds: the
+// simulation alone.
 //
 // With AUTOSCALE_DECISIONS=1 each decision and its reason is printed.
 //
@@ -505,8 +506,9 @@ std::vector<std::optional<Result>> MeansOf(
     std::vector<Result> results;
     for (const auto& round : rounds)
       if (round[which]) results.push_back(*round[which]);
-    means.push_back(results.size() == rounds.size() ? std::optional(MeanOf(results))
-                                                    : std::nullopt);
+    means.push_back(!rounds.empty() && results.size() == rounds.size()
+                        ? std::optional(MeanOf(results))
+                        : std::nullopt);
   }
   return means;
 }
@@ -518,7 +520,7 @@ int Main(int intervals, size_t beside, int rounds, const std::string& only) {
   const std::vector<Shape> shapes = Shapes(double(intervals) * kSteps);
   fmt::print(
       "{} intervals of {} s, {} shapes at a time, means of {} round{}; each: wait (simulated), "
-      "workers, price (simulated), changes/reversals\n{:26}",
+      "workers, price (simulated), changes/reversals (simulated)\n{:26}",
       intervals, kIntervalNs / 1'000'000'000, beside, rounds, rounds == 1 ? "" : "s", "");
   for (const char* name : kPolicies) fmt::print("{:46}", name);
   fmt::print("\n");
@@ -531,6 +533,8 @@ int Main(int intervals, size_t beside, int rounds, const std::string& only) {
         wanted.begin() + static_cast<std::ptrdiff_t>(first),
         wanted.begin() + static_cast<std::ptrdiff_t>(std::min(first + beside, wanted.size())));
     std::map<size_t, std::vector<std::vector<std::optional<Result>>>> played;
+    if (rounds == 0)
+      for (const size_t at : some) played[at];
     for (int round = 0; round < rounds; ++round)
       for (auto& [at, results] : PlayTogether(some, intervals, table, scratch))
         played[at].push_back(std::move(results));
@@ -542,12 +546,14 @@ int Main(int intervals, size_t beside, int rounds, const std::string& only) {
         const Result made = Simulate(shapes[at].world, which, intervals);
         if (which == 0) ours = made;
         const Result got = live[static_cast<size_t>(which)].value_or(Result{});
-        fmt::print("{:46}",
-                   fmt::format("{:4.1f} % ({:4.1f}) {:4.1f} {:6.2f} ({:5.2f}) {:2.0f}/{:.1f}",
-                               100 * got.starved, 100 * made.starved, got.workers, got.price,
-                               made.price, got.changes, got.reversals));
+        fmt::print(
+            "{:46}",
+            fmt::format("{:4.1f} % ({:4.1f}) {:4.1f} {:6.2f} ({:5.2f}) {:2.0f}/{:.1f} ({:.1f})",
+                        100 * got.starved, 100 * made.starved, got.workers, got.price, made.price,
+                        got.changes, got.reversals, made.reversals));
       }
-      const auto faults = FaultsOf(shapes[at], live, ours);
+      const auto faults =
+          rounds > 0 ? FaultsOf(shapes[at], live, ours) : std::vector<std::string>{};
       wrong += !faults.empty();
       fmt::print("{}\n", fmt::join(faults, ", "));
       std::fflush(stdout);
@@ -576,7 +582,7 @@ int main(int count, char** words) {
       const std::string name = words[i];
       if (name == "--intervals") intervals = std::max(10, std::atoi(words[i + 1]));
       if (name == "--beside") beside = static_cast<size_t>(std::max(1, std::atoi(words[i + 1])));
-      if (name == "--rounds") rounds = std::max(1, std::atoi(words[i + 1]));
+      if (name == "--rounds") rounds = std::max(0, std::atoi(words[i + 1]));
       if (name == "--shape") only = words[i + 1];
     }
     return Main(intervals, beside, rounds, only);

@@ -313,7 +313,22 @@ int IntervalsUntilFewer(double demand, int wanted) {
 
 TEST(Autoscaler, ShrinksOnWasteOnlyAfterAWhile) {
   EXPECT_EQ(IntervalsUntilFewer(160, 16), 12);
-  EXPECT_EQ(IntervalsUntilFewer(50, 5), 8) << "far too many are seen sooner";
+  EXPECT_EQ(IntervalsUntilFewer(50, 5), 4) << "far too many are seen sooner";
+}
+
+// The workers wanted at last, where `workers` have `before` to do and then `after`.
+int WantedAtLast(int workers, double before, double after) {
+  Autoscaler scaler({}, workers);
+  int i = 0;
+  for (; i < 12; ++i) workers = scaler.Observe(Interval(i, workers, before)).wanted;
+  for (; i < 60; ++i) workers = scaler.Observe(Interval(i, workers, after)).wanted;
+  return workers;
+}
+
+TEST(Autoscaler, WhatItGrewToIsNotTakenBackForOneWorker) {
+  EXPECT_EQ(WantedAtLast(9, 86, 78), 8);
+  EXPECT_EQ(WantedAtLast(4, 86, 78), 9);
+  EXPECT_EQ(WantedAtLast(4, 86, 60), 6);
 }
 
 // The mean of the demand follows by blocks of intervals: it is not waited for, and no number in
