@@ -8,14 +8,13 @@
 
 #include "analysis/outside/file_locks.h"
 #include "analysis/outside/find_consumer.h"
+#include "analysis/run/own_threads.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
 OutsideJudge::OutsideJudge(const RunView& run, Outside* out) : run_(run), out_(out) {
   for (const auto& [process_id, ns] : run.receiving_ns) {
-    if (static_cast<double>(ns) > kReceives * static_cast<double>(run.run.duration_ns)) {
-      receivers_.insert(process_id);
-    }
+    if (ReceivesAllTheTime(run, process_id)) receivers_.insert(process_id);
   }
 }
 

@@ -18,14 +18,23 @@ bool MayBeForThreads(const std::string& cause) { return cause == "lock" || cause
 // A wait for a socket with a time limit is one in poll().
 std::string CauseOf(const RunView& run, const MeasurementRow& row) {
   if (row.cause != "poll") return row.cause;
-  const auto receives = run.receiving_ns.find(*row.process_id);
-  const bool all_the_time =
-      receives != run.receiving_ns.end() &&
-      static_cast<double>(receives->second) > kReceives * static_cast<double>(run.run.duration_ns);
-  return all_the_time ? "network" : row.cause;
+  return ReceivesAllTheTime(run, *row.process_id) ? "network" : row.cause;
 }
 
 }  // namespace
+
+bool ReceivesAllTheTime(const RunView& run, int64_t process_id) {
+  const auto received = run.receiving_ns.find(process_id);
+  if (received == run.receiving_ns.end()) return false;
+  int64_t there_ns = run.run.duration_ns;
+  for (const ProcessRow& process : run.processes) {
+    if (process.process_id != process_id) continue;
+    const int64_t end_ns = std::min(there_ns, process.ended_ns.value_or(there_ns));
+    there_ns = end_ns - std::max<int64_t>(0, process.started_ns);
+    break;
+  }
+  return static_cast<double>(received->second) > kReceives * static_cast<double>(there_ns);
+}
 
 std::string CauseInOwnThreads(const RunView& run, const OperatorRow& op) {
   std::map<int64_t, int64_t> processes;  // in which it waits for threads: id, pid

@@ -1,5 +1,7 @@
-// What an operator waits for through threads of its own process.
+// What an operator waits for through threads of its own process, and whether a process waits for
+// sockets.
 #pragma once
+#include <cstdint>
 #include <string>
 
 #include "analysis/run/run_view.h"
@@ -12,5 +14,9 @@ namespace headrace::analysis {
 // anything else, and long enough for all of the operator's; "" where they do not, or nobody timed
 // them.
 std::string CauseInOwnThreads(const RunView& run, const OperatorRow& op);
+
+// Whether sockets brought bytes to the process for most of the time that it was there: where it
+// waits in poll(), it waits for a socket.
+bool ReceivesAllTheTime(const RunView& run, int64_t process_id);
 
 }  // namespace headrace::analysis

@@ -62,6 +62,22 @@ TEST(OwnThreads, AWaitThatEndsByItsTimeLimitIsForThemToo) {
   }
 }
 
+TEST(OwnThreads, AProcessReceivesForMostOfTheTimeThatItIsThere) {
+  RunView run;
+  run.run.duration_ns = 20'000'000'000;
+  EXPECT_FALSE(ReceivesAllTheTime(run, 3));
+  run.receiving_ns[3] = 8'000'000'000;
+  EXPECT_FALSE(ReceivesAllTheTime(run, 3)) << "of which nothing else is known";
+  ProcessRow& process = run.processes.emplace_back();
+  process.process_id = 3;
+  process.started_ns = 6'000'000'000;
+  EXPECT_TRUE(ReceivesAllTheTime(run, 3));
+  process.started_ns = -5'000'000'000;
+  EXPECT_FALSE(ReceivesAllTheTime(run, 3)) << "there before the run";
+  process.ended_ns = 12'000'000'000;
+  EXPECT_TRUE(ReceivesAllTheTime(run, 3));
+}
+
 TEST(OwnThreads, WithoutSuchThreadsALockIsALock) {
   struct Case {
     const char* what;
