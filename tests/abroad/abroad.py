@@ -18,6 +18,7 @@ import pathlib
 import re
 import runpy
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -157,7 +158,14 @@ class Abroad:
         return ""
 
     def run(self, command):
-        done = subprocess.run(command, capture_output=True, text=True, env=self.environment, timeout=300)
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment,
+                              process_group=0) as process:
+            try:
+                out, err = process.communicate(timeout=300)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise RuntimeError(f"{' '.join(command)}: not over after 300 s") from None
+        done = subprocess.CompletedProcess(command, process.returncode, out, err)
         if rate_of(done.stdout) is None:
             raise RuntimeError(f"{' '.join(command)}: {done.stderr[-2000:]}")
         return done
@@ -245,7 +253,7 @@ def main():
     if subprocess.run([arguments.python, "-c", "import torch"], capture_output=True).returncode:
         print(f"abroad: {arguments.python} cannot import torch: name one by HEADRACE_TEST_PYTHON")
         return 77
-    rows = []
+    rows, failures = [], []
     cases, needs = cases_of(arguments.programs)
     with contextlib.ExitStack() as stack:
         stack.enter_context(Neighbour(arguments.beside))
@@ -259,12 +267,15 @@ def main():
             if why := abroad.why_not(name):
                 print(f"{name}: skipped: {why}")
                 continue
-            gain = abroad.gain(name)
-            for hook, words in ((True, hooked), (False, outside)):
-                if words is None or arguments.view == ("outside" if hook else "hook"):
-                    continue
-                rows.append(abroad.judge(name, hook, words, advice, gain))
-                row = rows[-1]
+            try:
+                rows_before, gain = len(rows), abroad.gain(name)
+                for hook, words in ((True, hooked), (False, outside)):
+                    if words is not None and arguments.view != ("outside" if hook else "hook"):
+                        rows.append(abroad.judge(name, hook, words, advice, gain))
+            except RuntimeError as error:  # the program hangs, or ends without a rate
+                print(f"{name}: failed: {error}", flush=True)
+                failures.append(name)
+            for row in rows[rows_before:]:
                 print(f"{name} ({row['view']}): {'right' if row['right'] else 'WRONG'}: {row['limit']}; {row['fix']}; "
                       + ("not tried" if math.isnan(gain) else f"the change brought {100 * gain:+.0f} % {row['promise']}".rstrip()),
                       flush=True)
@@ -274,7 +285,7 @@ def main():
         lines = ["\t".join(["applied", "programs of others, " + row["view"], row["program"], str(int(row["right"])), row["limit"],
                             row["fix"], f"{100 * row['gain']:+.0f} %", row["promise"].replace("MISSES", "misses")]) for row in rows]
         pathlib.Path(arguments.tsv).write_text("\n".join(lines) + "\n")
-    failed = False
+    failed = bool(failures)
     for view in ("hook", "outside"):
         seen = [row for row in rows if row["view"] == view]
         if not seen:
