@@ -99,7 +99,9 @@ Outcome Evidence::Predict(const Variant& change) const {
   const bool cheaper =
       change.settings == present.settings &&
       std::none_of(change.scales.begin(), change.scales.end(), [](const Scale& scale) {
-        return scale.part != Scaled::kAdded && scale.part != Scaled::kCacheDisk && scale.factor > 1;
+        // What a cache costs on a CPU or a disk is less than what it saves.
+        if (scale.part == Scaled::kAdded) return !scale.cpu && scale.factor > 0;
+        return scale.part != Scaled::kCacheDisk && scale.factor > 1;
       });
   if (cheaper) outcome.gain = std::max(0.0, outcome.gain);
   // The observed rate is the better known one; no gain leads beyond the least bound.

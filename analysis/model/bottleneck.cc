@@ -279,11 +279,9 @@ void Undecided(Bottleneck* bottleneck, std::string measure, bool unexplained = t
   bottleneck->unexplained = unexplained;
 }
 
-// Whether more was observed than a row allows, and the row is known too well for that. No estimate
-// is. Of a stage that handed over a few large pieces the bound itself says little.
+// Of a stage that handed over a few large pieces the bound itself says little.
 bool IsContradicted(const Finding& finding, double rate) {
-  return !finding.limit.kind->estimated() && finding.limit.bound < kMoreThanAllowed * rate &&
-         finding.bound_interval.high < rate;
+  return AllowsLess(finding.limit, rate) && finding.bound_interval.high < rate;
 }
 
 void Decide(const PipelineModel& model, std::optional<double> simulated, Bottleneck* bottleneck) {
@@ -298,7 +296,7 @@ void Decide(const PipelineModel& model, std::optional<double> simulated, Bottlen
                return IsContradicted(finding, rate);
              })) {
     Undecided(bottleneck,
-              "more was observed than the smallest bound allows, so costs and rate are not of the "
+              "more was observed than a bound allows, so costs and rate are not of the "
               "same pipeline: record one pipeline at a time");
   } else if (simulated && *simulated > kTimeIsLost * rate && !DevicesAreBusy(model, first)) {
     Undecided(
@@ -371,6 +369,10 @@ double MostSure(const PipelineModel& model) {
 
 }  // namespace
 
+bool AllowsLess(const Limit& limit, double rate) {
+  return !limit.kind->estimated() && limit.bound < kMoreThanAllowed * rate;
+}
+
 Bottleneck FindBottleneck(const Predictor& predictor) {
   const PipelineModel& model = predictor.model();
   Bottleneck bottleneck;
@@ -407,9 +409,10 @@ Bottleneck FindBottleneck(const Predictor& predictor) {
   double& sure = bottleneck.findings[0].probability;
   if (model.steady_windows().size() < 3) sure = std::min(sure, kMostOfFewWindows);
   sure = std::min(sure, MostSure(model));
-  if (bottleneck.findings[0].limit.bound < kMoreThanAllowed * model.demands().rate) {
-    sure = std::min(sure, kMostWhereWaitsDisagree);
-  }
+  const bool allows_less = std::any_of(limits.begin(), limits.end(), [&model](const Limit& limit) {
+    return AllowsLess(limit, model.demands().rate);
+  });
+  if (allows_less) sure = std::min(sure, kMostWhereWaitsDisagree);
   MarkWithin(model, least, &bottleneck.findings);
   bottleneck.unexplained_ratio = least / model.demands().rate;
   bottleneck.loss = LossOf(model, least);

@@ -67,6 +67,10 @@ struct Bottleneck {
 };
 
 // Of the predictor's model.
+// Whether more than the row allows was observed: it is known badly, or of another pipeline. No
+// estimate is.
+bool AllowsLess(const Limit& limit, double rate);
+
 Bottleneck FindBottleneck(const Predictor& predictor);
 inline Bottleneck FindBottleneck(const PipelineModel& model) {
   return FindBottleneck(Predictor(model));

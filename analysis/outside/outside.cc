@@ -328,9 +328,16 @@ bool HasIdleThreads(const Outside& out) {
   if (out.findings.empty() || out.findings[0].limit != OutsideLimit::kProducers) return false;
   const OutsideUnit& unit = out.units[out.culprit];
   const UnitShares& shares = unit.shares;
-  const double busy = shares.on_cpu + shares.runnable + shares.storage + shares.network;
+  const bool waits_for_known = shares.storage + shares.network > kWaitsForKnown ||
+                               shares.wait_consumer + shares.wait_input > kWaitsForKnown;
   return out.culprit != 0 && unit.kind == out.units[0].kind && unit.threads_count >= 2 &&
-         busy < kIdleThreads;
+         shares.on_cpu + shares.runnable < kIdleThreads && !waits_for_known;
+}
+
+bool FollowEachOther(const Outside& out) {
+  const OutsideUnit& unit = out.units[out.culprit];
+  return unit.kind != out.units[0].kind &&
+         AreStartedAgainAndAgain(unit, out.kinds[unit.kind].pids.size(), out.steady_s);
 }
 
 bool MayUnpickle(const Outside& out) {

@@ -23,8 +23,13 @@ struct MoreProducers {
 MoreProducers RoomForMore(double now, double stall, double each, double free_cores);
 
 // Whether those that limit by what they compute are threads of the consumer's own process that
-// mostly have nothing to do: something in them runs one at a time, and more of them are idle, too.
+// mostly wait for each other or for nothing that is known: something in them may run one at a time,
+// and more of them would be idle, too.
 bool HasIdleThreads(const Outside& outside);
+
+// Whether those that limit are other processes than the consumer's, which end soon and are followed
+// by others: more of them at a time start as often.
+bool FollowEachOther(const Outside& outside);
 
 // Whether the consumer computes beside workers that are processes: taking a batch that was pickled
 // is work of its own thread, and from outside looks like its step unless its functions were seen.

@@ -33,7 +33,8 @@ bool ReceivesAllTheTime(const RunView& run, int64_t process_id) {
     there_ns = end_ns - std::max<int64_t>(0, process.started_ns);
     break;
   }
-  return static_cast<double>(received->second) > kReceives * static_cast<double>(there_ns);
+  return there_ns > 0 &&
+         static_cast<double>(received->second) > kReceives * static_cast<double>(there_ns);
 }
 
 std::string CauseInOwnThreads(const RunView& run, const OperatorRow& op) {

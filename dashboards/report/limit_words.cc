@@ -312,13 +312,12 @@ std::string WhyLine(const PipelineModel& model, const Bottleneck& bottleneck) {
   }
   text += fmt::format(". Measured: {}{}{}.", BatchRate(model.demands().rate),
                       bottleneck.loss.empty() ? "" : "; ", bottleneck.loss);
-  const bool says_little = !bottleneck.unexplained && first.limit.Is(analysis::kStageLimit) &&
-                           first.limit.bound < analysis::kMoreThanAllowed * model.demands().rate;
-  if (says_little) {
+  if (!bottleneck.unexplained && analysis::AllowsLess(first.limit, model.demands().rate)) {
     text += fmt::format(
-        " By this run {} may deliver between {} and {}: too little of its work "
-        "ended here. Record longer.",
-        first.limit.name, FormatRate(first.bound_interval.low, "batches"),
+        " This run does not show it well: {} may deliver between {} and {}. Its work may have "
+        "ended "
+        "in few moments. Record longer.",
+        LimitWord(first.limit), FormatRate(first.bound_interval.low, "batches"),
         FormatRate(first.bound_interval.high, "batches"));
   }
   const bool is_step =

@@ -86,8 +86,8 @@ const char* CheaperWork(const Outside& seen) {
 
 // Of processes that end soon: how much of their time their start takes nobody saw.
 constexpr const char* kLiveLonger =
-    "let each process do more before it ends (maxtasksperchild of a Pool; one for many items): "
-    "what its start takes then goes";
+    "let each process do more before it ends, so that fewer are started (maxtasksperchild of a "
+    "Pool; one process for many items)";
 
 std::string AdviceForProducers(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
@@ -116,8 +116,8 @@ std::string AdviceForProducers(const Outside& seen) {
   if (StartsProcessesAgain(seen)) return fmt::format("{}; or {}", kLiveLonger, cheaper);
   if (analysis::HasIdleThreads(seen)) {
     return fmt::format(
-        "{}, in what runs one at a time (a function of Python, a generator): these threads compute "
-        "{} of their time, and more of them would be idle, too",
+        "{}. These threads compute {} of their time. Something may run one at a time, such as a "
+        "generator of Python: more threads would not help then",
         cheaper, FormatPercent(unit.shares.on_cpu));
   }
   const double cores = seen.core_budget.cores.value_or(0);
@@ -144,7 +144,8 @@ std::string AdviceForCores(const Outside& seen) {
   }
   if (seen.cores_free && seen.cores_others &&
       *seen.cores_others > analysis::kOthersTakeCores * seen.core_budget.cores.value_or(1)) {
-    const bool more = seen.GetsAnotherShare() && !Unpickles(seen) && !StartsWorkers(seen);
+    const bool more = seen.GetsAnotherShare() && !Unpickles(seen) && !StartsWorkers(seen) &&
+                      !StartsProcessesAgain(seen);
     return fmt::format(
         "keep other programs off these cores: they use {:.1f}{}; else {}", *seen.cores_others,
         more ? fmt::format("; until then {} takes another share of the cores",
@@ -152,8 +153,11 @@ std::string AdviceForCores(const Outside& seen) {
              : "",
         cheaper);
   }
-  return fmt::format("{}, or more cores: more threads or processes do not help",
-                     StartsProcessesAgain(seen) ? kLiveLonger : cheaper);
+  if (StartsProcessesAgain(seen)) {
+    return fmt::format("{}; or {}; or more cores. More threads or processes do not help",
+                       kLiveLonger, cheaper);
+  }
+  return fmt::format("{}, or more cores: more threads or processes do not help", cheaper);
 }
 
 std::string AdviceForConsumer(const Outside& seen) {

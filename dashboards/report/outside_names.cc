@@ -3,14 +3,6 @@
 namespace headrace::dashboards {
 namespace {
 
-// Whether the processes that limit end soon and are followed by others.
-bool FollowEachOther(const analysis::Outside& seen) {
-  const analysis::OutsideUnit& unit = seen.units[seen.culprit];
-  const analysis::ProcessKind& kind = seen.kinds[unit.kind];
-  return unit.kind != seen.units[0].kind &&
-         analysis::AreStartedAgainAndAgain(unit, kind.pids.size(), seen.steady_s);
-}
-
 bool IsWorkerOfTorch(const analysis::Outside& seen) {
   return seen.kinds[seen.units[seen.culprit].kind].name.starts_with("pt_data_worker");
 }
@@ -30,11 +22,11 @@ bool StartsWorkers(const analysis::Outside& seen) {
 }
 
 bool StartsWorkersAgain(const analysis::Outside& seen) {
-  return IsWorkerOfTorch(seen) && FollowEachOther(seen);
+  return IsWorkerOfTorch(seen) && analysis::FollowEachOther(seen);
 }
 
 bool StartsProcessesAgain(const analysis::Outside& seen) {
-  return !IsWorkerOfTorch(seen) && FollowEachOther(seen);
+  return !IsWorkerOfTorch(seen) && analysis::FollowEachOther(seen);
 }
 
 std::string PoolThreadDoes(const analysis::Outside& seen) {

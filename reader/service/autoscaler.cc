@@ -28,9 +28,10 @@ constexpr double kSpare = 0.4;
 constexpr double kReaches = 0.96;  // share of a ceiling that counts as reaching it
 constexpr double kLeaves = 0.10;   // a rate this far from a ceiling is another
 // Where the cautious end of what is needed is so small a share of what serves, a block of intervals
-// is enough to see it.
+// is enough to see it, or as many as two start-ups take.
 constexpr double kFarTooMany = 0.7;
-constexpr int kFarAtLeast = 3;  // workers too many: one or two of a few are no such case
+constexpr double kStillThat = 0.85;  // of a demand: more than that is no other one
+constexpr int kFarAtLeast = 3;       // workers too many: one or two of a few are no such case
 // A demand that rose: two intervals in a row are above the median of those before by such a share
 // and so many deviations of one interval. As close to each other as kSteady, it rises no more.
 // Consumers that get less than kNoStall of what they got are stalled by something else.
@@ -156,8 +157,8 @@ struct Autoscaler::Figures {
   double variation = 0;  // of the rate per worker, as it is averaged over the workers there are
   double at = 0;         // those workers
   int needed = 0, needed_low = 0, needed_high = 0;
-  int enough = 0;                         // to shrink to
-  bool rises = false, has_risen = false;  // the demand: by one interval, by more
+  int enough = 0;                                        // to shrink to
+  bool may_rise_further = false, rise_is_known = false;  // of the demand: RiseOfDemand
 };
 
 Autoscaler::Autoscaler(const AutoscaleOptions& options, int workers)
@@ -326,9 +327,10 @@ Autoscaler::Figures Autoscaler::Measure() const {
   Figures f;
   f.demand = Recent([](const Sample& s) { return DemandOf(s.rate, s.starved); });
   if (const std::optional<Rise> rise = RiseOfDemand()) {
-    f.rises = rise->is_young;
-    f.has_risen = !f.rises;
-    if (f.has_risen) f.demand = {rise->demand, rise->error, 0, 2};
+    f.may_rise_further = rise->is_young;
+    f.rise_is_known = !f.may_rise_further;
+    // Between the two: nothing is known of their deviation.
+    if (f.rise_is_known) f.demand = {rise->demand, rise->half / Reach(2), 0, 2};
   }
   f.per_worker = Recent([](const Sample& s) { return CapacityOf(s.rate, s.waste) / s.workers; });
   const auto soon = static_cast<size_t>(options_.grow_intervals);
@@ -362,7 +364,7 @@ AutoscaleDecision Autoscaler::To(int workers, double time_s, FleetLimit limit,
   const int to = std::clamp(workers, options_.least, options_.most);
   const int change = to - wanted_;
   if (change < 0) shrunk_s_ = time_s;
-  if (change != 0) has_grown_ = change > 0;
+  if (change < 0) grown_demand_ = HUGE_VAL;
   wanted_ = to;
   if (change != 0) {
     arriving_ = true;
@@ -411,9 +413,9 @@ AutoscaleDecision Autoscaler::Decide(const FleetObservation& seen, const Figures
   }
   if (ceiling_) return UnderCeiling(seen);
   if (Starving(f)) {
-    if (f.rises && seen.ready < options_.most) {
-      return Hold(FleetLimit::kUnknown, fmt::format("consumers wait {} of their time, and their "
-                                                    "demand may rise still: held",
+    if (f.may_rise_further && seen.ready < options_.most) {
+      return Hold(FleetLimit::kUnknown, fmt::format("consumers wait {} of their time; their "
+                                                    "demand may still be rising: held",
                                                     FormatPercent(f.starved.mean)));
     }
     return Grow(seen, f);
@@ -450,8 +452,8 @@ std::optional<Autoscaler::Rise> Autoscaler::RiseOfDemand() const {
   Rise rise;
   const bool is_steady = std::abs(demand(0) - demand(1)) <= kSteady * demand(1);
   rise.demand = is_steady ? (demand(0) + demand(1)) / 2 : demand(0);
-  rise.error = std::abs(demand(0) - demand(1)) / 2;
-  // One interval alone may be odd, and a second one not the end of it. No third is waited for.
+  rise.half = std::abs(demand(0) - demand(1)) / 2;
+  // One interval alone may be odd, and a second one not the end of it. After a third it is known.
   rise.is_young = !rose(1) || (!is_steady && demand(0) > demand(1) && !rose(2));
   return rise;
 }
@@ -513,19 +515,22 @@ AutoscaleDecision Autoscaler::Grow(const FleetObservation& seen, const Figures& 
     return Hold(FleetLimit::kBound, fmt::format("{}; {} are the most allowed and {} would do",
                                                 starved, Workers(options_.most), f.needed));
   }
-  // Taken back soon after shrinking: the next time it waits longer.
+  // Taken back soon after shrinking, although the demand did not rise: the next time it waits
+  // longer.
   const double wait = std::max(shrink_wait_s_, 2 * startup_s_);
-  if (seen.time_s - shrunk_s_ < 3 * wait + options_.patience_intervals * seen.seconds) {
+  if (!f.rise_is_known &&
+      seen.time_s - shrunk_s_ < 3 * wait + options_.patience_intervals * seen.seconds) {
     shrink_wait_s_ = std::min(2 * wait, 3600.0);
   }
   shortage_ = seen.ready;
-  shortage_demand_ = f.demand.mean;
+  shortage_demand_ = grown_demand_ = f.demand.mean;
   const int most = static_cast<int>(std::min(seen.ready * options_.most_growth, 1e6));
   const int to =
       std::min({std::max(f.needed, seen.ready + 1), std::max(most, seen.ready + 1), options_.most});
   // Before a rise consumers took what they wanted, not what there was.
   const auto rate_of = [](const Sample& s) { return s.rate; };
-  trial_ = Trial{seen.ready, f.has_risen ? Since(rate_of, 2) : Recent(rate_of), f.per_worker.mean};
+  trial_ =
+      Trial{seen.ready, f.rise_is_known ? Since(rate_of, 2) : Recent(rate_of), f.per_worker.mean};
   return To(to, seen.time_s, FleetLimit::kWorkers,
             fmt::format("{}: {} at {} a worker need {} (between {} and {})", starved,
                         Batches(f.demand.mean), Batches(f.per_worker.mean), Workers(f.needed),
@@ -537,19 +542,25 @@ AutoscaleDecision Autoscaler::Shrink(const FleetObservation& seen, const Figures
                                        FormatPercent(f.waste.mean), FormatPercent(f.starved.mean));
   int to = f.enough;
   // A number that starved this demand once is not gone back to.
-  if (f.demand.mean > 0.85 * shortage_demand_) to = std::max(to, shortage_ + 1);
+  if (f.demand.mean > kStillThat * shortage_demand_) to = std::max(to, shortage_ + 1);
   to = std::max(to, options_.least);
-  // What it grew to is not taken back for a worker: that is within the error that it grew by.
-  if (to >
-      seen.ready - (has_grown_ ? std::max(2, seen.ready / 10) : std::max(1, seen.ready / 20))) {
+  // What it grew to for this demand is not taken back for a worker: that is within the error that
+  // it grew by. Of fewer than five a worker is too much of them for that.
+  const bool for_this = f.demand.mean > kStillThat * grown_demand_;
+  const int least =
+      for_this && seen.ready >= 5 ? std::max(2, seen.ready / 10) : std::max(1, seen.ready / 20);
+  if (to > seen.ready - least) {
     return Hold(FleetLimit::kConsumers,
                 fmt::format("{}; {} may be needed: held", idle, Workers(to)));
   }
   const double wait = std::max(shrink_wait_s_, 2 * startup_s_);
   const double starved = Since([](const Sample& s) { return s.starved; }, kMostSamples).mean;
   const bool is_far = to <= kFarTooMany * seen.ready && seen.ready - to >= kFarAtLeast;
-  const int enough =
-      is_far ? std::min(kBlock, options_.shrink_intervals) : options_.shrink_intervals;
+  // What is given up takes a start-up to come back.
+  const int startups = static_cast<int>(std::ceil(std::min(2 * startup_s_ / seen.seconds, 1e6)));
+  const int enough = is_far
+                         ? std::clamp(startups, kBlock, std::max(kBlock, options_.shrink_intervals))
+                         : options_.shrink_intervals;
   if (std::min({Level(), f.demand.samples, f.per_worker.samples}) < enough ||
       seen.time_s - changed_s_ < wait || starved > options_.starved_line) {
     return Hold(FleetLimit::kConsumers, idle + ": held until it has been so for longer");

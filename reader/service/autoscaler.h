@@ -28,6 +28,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -57,8 +58,8 @@ struct AutoscaleOptions {
       0.02;                  // what the wanted number is expected to leave; shrink at most at it
   double waste_line = 0.08;  // shrink above
   int grow_intervals = 4;    // observations after a change before growing
-  // Observations after a change before shrinking; 4 where at most 0.7 of the workers, and three
-  // fewer, would do.
+  // Observations after a change before shrinking; 4, or two start-ups, where at most 0.7 of the
+  // workers, and three fewer, would do.
   int shrink_intervals = 12;
   int patience_intervals = 30;  // most observations to find whether added workers helped
   double most_growth = 8;       // in one decision, as a factor on the present workers
@@ -138,8 +139,8 @@ class Autoscaler {
     bool settled = false;
   };
   struct Rise {
-    double demand = 0, error = 0;  // batches per second
-    bool is_young = false;         // one interval more may say more
+    double demand = 0, half = 0;  // batches per second; half of what the two differ by
+    bool is_young = false;        // one interval more may say more
   };
   struct Figures;
 
@@ -171,8 +172,9 @@ class Autoscaler {
   double changed_s_;       // when they were all there; later samples are for this number of workers
   std::deque<double> startups_s_;
   double startup_s_;
-  double shrunk_s_;         // when it last shrank
-  bool has_grown_ = false;  // the last change
+  double shrunk_s_;  // when it last shrank
+  // The demand that it grew for, if it did not shrink since; else endless.
+  double grown_demand_ = std::numeric_limits<double>::infinity();
   double shrink_wait_s_ = 0;
   std::optional<Trial> trial_;
   std::optional<Ceiling> ceiling_;

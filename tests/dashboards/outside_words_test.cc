@@ -211,7 +211,7 @@ TEST(OutsideWords, ProcessesThatFollowEachOtherAreSaidTo) {
 // Threads of a pool that mostly have nothing to do are enough of them.
 TEST(OutsideWords, MoreOfIdleThreadsAreNotAdvised) {
   const analysis::RunView run = LimitedByWorkers();
-  const auto fix = [&](double on_cpu, bool of_home) {
+  const auto fix = [&](double on_cpu, bool of_home, double storage = 0) {
     Outside seen = analysis::LookFromOutside(run);
     seen.findings = {{OutsideLimit::kProducers, 0.95}};
     seen.flavour = analysis::OutsideFlavour::kPlain;
@@ -220,13 +220,15 @@ TEST(OutsideWords, MoreOfIdleThreadsAreNotAdvised) {
     unit.threads_count = 7;
     unit.shares = {};
     unit.shares.on_cpu = on_cpu;
-    unit.shares.other = 1 - on_cpu;
+    unit.shares.storage = storage;
+    unit.shares.other = 1 - on_cpu - storage;
     return Advice(run, seen);
   };
   EXPECT_THAT(fix(0.16, true),
-              HasSubstr("these threads compute 16.0 % of their time, and more of"));
-  EXPECT_THAT(fix(0.6, true), Not(HasSubstr("idle, too")));
-  EXPECT_THAT(fix(0.16, false), Not(HasSubstr("idle, too"))) << "processes";
+              HasSubstr("These threads compute 16.0 % of their time. Something may"));
+  EXPECT_THAT(fix(0.6, true), Not(HasSubstr("one at a time")));
+  EXPECT_THAT(fix(0.16, false), Not(HasSubstr("one at a time"))) << "processes";
+  EXPECT_THAT(fix(0.16, true, 0.3), Not(HasSubstr("one at a time"))) << "they wait for a store";
 }
 
 TEST(OutsideWords, EachLimitHasItsName) {

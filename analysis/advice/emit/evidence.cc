@@ -173,8 +173,13 @@ ProducerCount CountProducers(const LoaderSeen& seen, const std::string& what) {
     return result;
   }
   if (HasIdleThreads(seen.outside)) {
-    result.why = fmt::format("{}; {} compute {} of their time: more would be idle, too",
-                             seen.waited, what, FormatPercent(shares.on_cpu));
+    result.why = fmt::format("{}; {} compute {} of their time: more may be idle, too", seen.waited,
+                             what, FormatPercent(shares.on_cpu));
+    return result;
+  }
+  if (FollowEachOther(seen.outside)) {
+    result.why = fmt::format("{}; {} end soon and are followed by others: let each do more first",
+                             seen.waited, what);
     return result;
   }
   if (!seen.free_cores) {

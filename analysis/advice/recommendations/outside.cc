@@ -96,9 +96,13 @@ Recommendation Workers(const Seen& seen) {
                     FormatPercent(seen.producer->uneven->others_ratio)));
   }
   if (HasIdleThreads(seen.outside)) {
-    return DoesNotFire(fmt::format("{} compute {} of their time: more of them would be idle, too",
+    return DoesNotFire(fmt::format("{} compute {} of their time: more of them may be idle, too",
                                    seen.producer->name,
                                    FormatPercent(seen.producer->shares.on_cpu)));
+  }
+  if (FollowEachOther(seen.outside)) {
+    return DoesNotFire(fmt::format("{} end soon and are followed by others: let each do more first",
+                                   seen.producer->name));
   }
   if (!seen.free_cores) {
     return CannotSay("how many cores are free is not known", "record with the probe cpu");

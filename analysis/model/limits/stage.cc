@@ -64,7 +64,7 @@ class Stage final : public LimitKind {
                                      [&](const ResourceModel& resource) {
                                        const int threads = model.stages()[limit.index].parallelism;
                                        return resource.name == StoreNameOf(limit.name) &&
-                                              threads >= resource.enough_threads.value_or(threads);
+                                              threads > resource.enough_threads.value_or(0);
                                      });
     return is_unknown || is_full ? "R5" : "";
   }

@@ -76,6 +76,8 @@ TEST(OwnThreads, AProcessReceivesForMostOfTheTimeThatItIsThere) {
   EXPECT_FALSE(ReceivesAllTheTime(run, 3)) << "there before the run";
   process.ended_ns = 12'000'000'000;
   EXPECT_TRUE(ReceivesAllTheTime(run, 3));
+  process.ended_ns = -1;
+  EXPECT_FALSE(ReceivesAllTheTime(run, 3)) << "gone before the run";
 }
 
 TEST(OwnThreads, WithoutSuchThreadsALockIsALock) {

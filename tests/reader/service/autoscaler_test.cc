@@ -108,7 +108,7 @@ TEST(AutoscalerGates, ConstantDemandHasAtMostOneReversalAfterItSettled) {
   EXPECT_LE(wrongly_upstream, seeds / 100);
 }
 
-// Intervals from `step` until `wanted` stays within a worker or 15 % of where it ends.
+// Intervals seen from `step` on until `wanted` stays within a worker or 15 % of where it ends.
 double Arrives(const std::vector<int>& wanted, size_t step) {
   const int end = wanted.back();
   const double near = std::max(1.0, 0.15 * end);
@@ -116,7 +116,7 @@ double Arrives(const std::vector<int>& wanted, size_t step) {
   for (size_t i = step; i < wanted.size(); ++i) {
     if (std::abs(wanted[i] - end) > near) last = i + 1;
   }
-  return static_cast<double>(last - step);
+  return static_cast<double>(last - step + 1);
 }
 
 TEST(AutoscalerGates, SettlesSoonAfterAStep) {
@@ -139,7 +139,7 @@ TEST(AutoscalerGates, SettlesSoonAfterAStep) {
     missed += judged.wanted.back() < 0.9 * enough || judged.wanted.back() > 2 * enough + 3;
   }
   std::printf(
-      "a step of demand by 0.25 to 4, %d seeds: there after %.0f intervals upwards (median; 90 %%: "
+      "a step of demand by 0.25 to 4, %d seeds: asked for after %.0f intervals upwards (median; 90 %%: "
       "%.0f), %.0f downwards (90 %%: %.0f),\n  ends with less than 0.9 or more than 2 times the "
       "workers in %d, more than one reversal 40 intervals after the step in %d\n",
       seeds, Quantile(up, 0.5), Quantile(up, 0.9), Quantile(down, 0.5), Quantile(down, 0.9), missed,
@@ -313,7 +313,7 @@ int IntervalsUntilFewer(double demand, int wanted) {
 
 TEST(Autoscaler, ShrinksOnWasteOnlyAfterAWhile) {
   EXPECT_EQ(IntervalsUntilFewer(160, 16), 12);
-  EXPECT_EQ(IntervalsUntilFewer(50, 5), 4) << "far too many are seen sooner";
+  EXPECT_EQ(IntervalsUntilFewer(50, 5), 8) << "far too many are seen sooner";
 }
 
 // The workers wanted at last, where `workers` have `before` to do and then `after`.
@@ -329,6 +329,8 @@ TEST(Autoscaler, WhatItGrewToIsNotTakenBackForOneWorker) {
   EXPECT_EQ(WantedAtLast(9, 86, 78), 8);
   EXPECT_EQ(WantedAtLast(4, 86, 78), 9);
   EXPECT_EQ(WantedAtLast(4, 86, 60), 6);
+  EXPECT_EQ(WantedAtLast(1, 18, 8), 1) << "another demand";
+  EXPECT_EQ(WantedAtLast(1, 18, 10), 1);
 }
 
 // The mean of the demand follows by blocks of intervals: it is not waited for, and no number in
@@ -370,16 +372,23 @@ TEST(Autoscaler, WhatIsNoLastingRiseIsNotFollowedAsOne) {
   const int ramp = WantedAfter({70, 90, 110, 130, 150, 170});
   EXPECT_GE(ramp, 9);
   EXPECT_LE(ramp, 17);
-  // A rank that made no step in an interval waited all of it: nobody asks for more.
-  Autoscaler scaler({}, 5);
-  int i = 0;
-  for (; i < 12; ++i) scaler.Observe(Interval(i, 5, 50));
-  for (; i < 15; ++i) {
-    FleetObservation seen = Interval(i, 5, 50);
-    seen.batches = 20;
-    seen.starved_ratio = 1;
-    seen.waste_ratio = 0.96;
-    EXPECT_LE(scaler.Observe(seen).wanted, 6);
+}
+
+// A rank that made hardly a step in an interval waited for something else than workers.
+TEST(Autoscaler, AStallIsNoRise) {
+  for (const double starved : {0.93, 1.0}) {
+    SCOPED_TRACE(starved);
+    Autoscaler scaler({}, 5);
+    int i = 0, ready = 5;
+    for (; i < 12; ++i) scaler.Observe(Interval(i, ready, 50));
+    for (; i < 15; ++i) {
+      FleetObservation seen = Interval(i, ready, 50);
+      seen.batches = 60;  // 6 a second, as if 86 or 300 were asked for
+      seen.starved_ratio = starved;
+      seen.waste_ratio = 0.88;
+      ready = scaler.Observe(seen).wanted;
+      EXPECT_LE(ready, 8);
+    }
   }
 }
 

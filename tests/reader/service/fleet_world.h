@@ -151,8 +151,12 @@ inline Judged Live(const World& world, const Scaler& scaler, int intervals, uint
       if (!starts.empty()) {
         starts.pop_back();
       } else {
-        const double room = world.room_s * world.rate * ready--;
-        if (world.held_batches > 0) leaving.push_back(world.held_batches * buffer / room);
+        const double its = buffer / ready, room = world.room_s * world.rate;
+        --ready;
+        if (world.held_batches > 0) {
+          buffer -= its;
+          leaving.push_back(world.held_batches * its / room);
+        }
       }
     }
   }
