@@ -139,7 +139,8 @@ TEST(AutoscalerGates, SettlesSoonAfterAStep) {
     missed += judged.wanted.back() < 0.9 * enough || judged.wanted.back() > 2 * enough + 3;
   }
   std::printf(
-      "a step of demand by 0.25 to 4, %d seeds: asked for after %.0f intervals upwards (median; 90 %%: "
+      "a step of demand by 0.25 to 4, %d seeds: asked for after %.0f intervals upwards (median; 90 "
+      "%%: "
       "%.0f), %.0f downwards (90 %%: %.0f),\n  ends with less than 0.9 or more than 2 times the "
       "workers in %d, more than one reversal 40 intervals after the step in %d\n",
       seeds, Quantile(up, 0.5), Quantile(up, 0.9), Quantile(down, 0.5), Quantile(down, 0.9), missed,
