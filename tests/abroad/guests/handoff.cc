@@ -1,4 +1,5 @@
-// A generator thread of chess-like positions and a learner share a single slot; each looks at its flag and, when it isn't its turn, naps 4 ms.
+// A generator thread of chess-like positions and a learner share a single slot; each looks at its
+// flag and, when it isn't its turn, naps 4 ms.
 // --fix: a mutex and condition variables.
 #include <atomic>
 #include <chrono>
@@ -99,7 +100,8 @@ int main(int count, char** words) {
   std::thread generator(generate, std::ref(slot));
   std::vector<float> weights(64);
   const auto begin = Clock::now();
-  for (; passed < seconds; passed = std::chrono::duration<double>(Clock::now() - begin).count(), ++batches) {
+  for (; passed < seconds;
+       passed = std::chrono::duration<double>(Clock::now() - begin).count(), ++batches) {
     loss += learn(slot.get(), weights);
   }
   slot.close();
