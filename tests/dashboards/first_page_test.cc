@@ -219,6 +219,26 @@ TEST(FirstPage, AVerdictWithoutAnExplanationAdvisesNothing) {
   }
 }
 
+// A bound below the rate beside it is a riddle, too.
+TEST(FirstPage, ABoundThatTheRunDoesNotShowWellIsSaidToBeSo) {
+  const RunView run = Recorded(DecodeLimits());
+  analysis::Statements statements = analysis::MakeStatements(run);
+  analysis::Finding& first = statements.bottleneck->findings[0];
+  const auto why = [&](double bound) {
+    first.limit.bound = bound * statements.model->demands().rate;
+    first.bound_interval = {0.3 * first.limit.bound, 3 * first.limit.bound};
+    for (const PageLine& line : MakeFirstPage(run, statements).lines) {
+      if (line.label == "why") return line.text;
+    }
+    return std::string();
+  };
+  EXPECT_THAT(why(1), Not(HasSubstr("does not show it well")));
+  EXPECT_THAT(why(0.5), HasSubstr("This run does not show it well: "));
+  EXPECT_THAT(why(0.5), HasSubstr(" may deliver between "));
+  statements.bottleneck->unexplained = true;
+  EXPECT_THAT(why(0.5), Not(HasSubstr("does not show it well")));
+}
+
 // "1084 % higher" is a riddle.
 TEST(FirstPage, ALimitFarAboveTheNextIsAFactor) {
   const RunView run = Recorded(DecodeLimits());
