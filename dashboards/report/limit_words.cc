@@ -315,8 +315,7 @@ std::string WhyLine(const PipelineModel& model, const Bottleneck& bottleneck) {
   if (!bottleneck.unexplained && analysis::AllowsLess(first.limit, model.demands().rate)) {
     text += fmt::format(
         " This run does not show it well: {} may deliver between {} and {}. Its work may have "
-        "ended "
-        "in few moments. Record longer.",
+        "ended in few moments. Record longer.",
         LimitWord(first.limit), FormatRate(first.bound_interval.low, "batches"),
         FormatRate(first.bound_interval.high, "batches"));
   }
