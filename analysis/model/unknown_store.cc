@@ -107,7 +107,10 @@ Shown ShownBy(const StageRateRow& few, const StageRateRow& many) {
   // So much less is another store, or one that is busy with others.
   if (gain < 1 - kFullStoreLoss) return Shown::kNothing;
   if (gain <= std::pow(1 + kFullStoreGain, std::log2(times))) return Shown::kFullForBoth;
-  return gain <= kStoreBends * times ? Shown::kFullForMany : Shown::kNothing;
+  // Threads that fill it hardly wait for anything else: where they wait for room as well, what
+  // comes after them is why more got no more.
+  const bool are_all_there = 1 - many.blocked_ratio <= (1 - kStageWaits) / 2;
+  return are_all_there && gain <= kStoreBends * times ? Shown::kFullForMany : Shown::kNothing;
 }
 
 // The run's own probes as if each had been a run of its own.

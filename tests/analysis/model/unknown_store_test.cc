@@ -140,6 +140,17 @@ TEST(UnknownStore, ARunShowsHowMuchMoreItHas) {
   EXPECT_LT(GainOfThreads(many, 16).high, 0.2);
 }
 
+// Threads that wait for room for a quarter of their time fill what comes after them, not the store.
+TEST(UnknownStore, ThreadsThatWaitForRoomDoNotShowThatItIsFull) {
+  for (const double blocked_ratio : {0.75, 0.95}) {
+    RunView many = Recorded(Waiting(8, 0.08), "network");
+    const double most = PipelineModel(many).demands().rate;
+    AddRun(&many, 8, most, blocked_ratio, true);
+    AddRun(&many, 1, 0.3 * most, 1, false);
+    EXPECT_EQ(StagesOnUnknownStores(PipelineModel(many)).empty(), blocked_ratio > 0.9);
+  }
+}
+
 // Another run got a little more of it. That is no promise to this one, whatever is set.
 TEST(UnknownStore, AFullStoreMayGiveThisRunNoMoreThanItDid) {
   RunView run = Recorded(Waiting(4, 0.08), "network");
