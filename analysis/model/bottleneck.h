@@ -66,11 +66,11 @@ struct Bottleneck {
   std::optional<Limit> alone;
 };
 
-// Of the predictor's model.
 // Whether more than the row allows was observed: it is known badly, or of another pipeline. No
-// estimate is.
+// estimate is. `rate`: batches per second, observed.
 bool AllowsLess(const Limit& limit, double rate);
 
+// Of the predictor's model.
 Bottleneck FindBottleneck(const Predictor& predictor);
 inline Bottleneck FindBottleneck(const PipelineModel& model) {
   return FindBottleneck(Predictor(model));

@@ -22,6 +22,7 @@
 #include "analysis/outside/uneven_processes.h"
 #include "analysis/run/interpreter_waits.h"
 #include "analysis/thresholds.h"
+#include "base/units.h"
 
 namespace headrace::analysis {
 namespace {
@@ -338,6 +339,17 @@ bool FollowEachOther(const Outside& out) {
   const OutsideUnit& unit = out.units[out.culprit];
   return unit.kind != out.units[0].kind &&
          AreStartedAgainAndAgain(unit, out.kinds[unit.kind].pids.size(), out.steady_s);
+}
+
+std::string WhyMoreDoNotHelp(const Outside& out, const std::string& what) {
+  if (HasIdleThreads(out)) {
+    return fmt::format("{} compute {} of their time: more of them may be idle, too", what,
+                       FormatPercent(out.units[out.culprit].shares.on_cpu));
+  }
+  if (FollowEachOther(out)) {
+    return what + " end soon and are followed by others: let each do more first";
+  }
+  return "";
 }
 
 bool MayUnpickle(const Outside& out) {

@@ -31,6 +31,10 @@ bool HasIdleThreads(const Outside& outside);
 // by others: more of them at a time start as often.
 bool FollowEachOther(const Outside& outside);
 
+// Why more of those that limit (`what`) would not help, in words; empty: neither of the above is
+// so.
+std::string WhyMoreDoNotHelp(const Outside& outside, const std::string& what);
+
 // Whether the consumer computes beside workers that are processes: taking a batch that was pickled
 // is work of its own thread, and from outside looks like its step unless its functions were seen.
 bool MayUnpickle(const Outside& outside);

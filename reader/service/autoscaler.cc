@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -15,10 +14,6 @@ namespace {
 
 constexpr size_t kMostSamples = 80;
 constexpr int kMostWorkers = 1'000'000;  // every number up to the wanted one is looked at
-constexpr int kBlock = 4;                // intervals by which a mean is widened
-constexpr double kDiffers = 3.5;         // standard errors
-constexpr double kSameWithin = 0.02;     // blocks this close are the same whatever the noise
-constexpr double kNearlyAll = 0.98;      // largest share used in 1 / (1 - share)
 // Added workers that give less than half of what was expected did not help; more than a quarter for
 // sure: they did.
 constexpr double kHelped = 0.25, kUseless = 0.5;
@@ -32,57 +27,6 @@ constexpr double kLeaves = 0.10;   // a rate this far from a ceiling is another
 constexpr double kFarTooMany = 0.7;
 constexpr double kStillThat = 0.85;  // of a demand: more than that is no other one
 constexpr int kFarAtLeast = 3;       // workers too many: one or two of a few are no such case
-// A demand that rose: two intervals in a row are above the median of those before by such a share
-// and so many deviations of one interval. As close to each other as kSteady, it rises no more.
-// Consumers that get less than kNoStall of what they got are stalled by something else.
-constexpr double kRose = 0.25, kDeviations = 3.5, kSteady = 0.1, kNoStall = 0.9;
-
-// Of normal values, the deviation over the median distance from the median.
-constexpr double kDeviationOfMedian = 1.4826;
-
-double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-// Values further than 3 deviations (by the median absolute deviation) from the median count as if
-// they were there: one odd interval moves a mean of few too far.
-void Winsorise(std::vector<double>* values) {
-  if (values->size() < 4) return;
-  const double median = MedianOf(*values);
-  std::vector<double> off;
-  for (const double value : *values) off.push_back(std::abs(value - median));
-  const double reach = 3 * kDeviationOfMedian * MedianOf(off);
-  if (reach <= 0) return;
-  for (double& value : *values) value = std::clamp(value, median - reach, median + reach);
-}
-
-double Mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return values.empty() ? 0 : sum / static_cast<double>(values.size());
-}
-
-double Deviation(const std::vector<double>& values) {
-  if (values.size() < 2) return 0;
-  const double mean = Mean(values);
-  double sum = 0;
-  for (const double value : values) sum += (value - mean) * (value - mean);
-  return std::sqrt(sum / static_cast<double>(values.size() - 1));
-}
-
-// Half the width of a 95 % interval in standard errors: Student's t, rounded up.
-double Reach(int samples) {
-  if (samples < 3) return 12.8;
-  if (samples < 5) return 4.4;
-  if (samples < 9) return 2.8;
-  return samples < 20 ? 2.4 : 2.1;
-}
-
-double DemandOf(double rate, double starved) { return rate / (1 - std::min(starved, kNearlyAll)); }
-double CapacityOf(double rate, double waste) { return rate / (1 - std::min(waste, kNearlyAll)); }
-
 // Expected share of its time that a consumer waits which takes 1 where `mean` comes, varying
 // normally by `deviation`: E[max(0, 1 - S)].
 double ExpectedStarved(double mean, double deviation) {
@@ -153,7 +97,7 @@ const char* Name(FleetLimit limit) {
 
 // What the samples say.
 struct Autoscaler::Figures {
-  Estimate demand, per_worker, starved, waste;
+  IntervalEstimate demand, per_worker, starved, waste;
   double variation = 0;  // of the rate per worker, as it is averaged over the workers there are
   double at = 0;         // those workers
   int needed = 0, needed_low = 0, needed_high = 0;
@@ -235,61 +179,14 @@ void Autoscaler::FollowStartup(const FleetObservation& seen) {
   }
 }
 
+IntervalEstimate Autoscaler::LevelMean(IntervalValue value, size_t most) const {
+  return MeanSince(samples_, value, changed_s_, most);
+}
+
 int Autoscaler::Level() const {
   int count = 0;
   for (auto it = samples_.rbegin(); it != samples_.rend() && it->time_s > changed_s_; ++it) ++count;
   return count;
-}
-
-// The mean over the latest samples that agree with each other: block by block backwards until one
-// differs by a test of means, as an adaptive window does (Bifet and Gavalda, 2007).
-template <typename Value>
-Autoscaler::Estimate Autoscaler::Recent(Value value) const {
-  std::vector<double> taken, block;
-  double sum = 0, squares = 0;  // of `taken`; squares around `origin`
-  const double origin = samples_.empty() ? 0 : value(samples_.back());
-  for (auto it = samples_.rbegin(); it != samples_.rend(); ++it) {
-    block.push_back(value(*it) - origin);
-    if (static_cast<int>(block.size()) < kBlock) continue;
-    double block_sum = 0, block_squares = 0;
-    for (const double x : block) {
-      block_sum += x;
-      block_squares += x * x;
-    }
-    if (!taken.empty()) {
-      const auto count = static_cast<double>(taken.size());
-      const double within =
-          squares - sum * sum / count + block_squares - block_sum * block_sum / kBlock;
-      const double deviation = std::sqrt(std::max(0.0, within) / (count + kBlock - 2));
-      const double error = deviation * std::sqrt(1.0 / kBlock + 1 / count);
-      const double mean = sum / count;
-      if (std::abs(block_sum / kBlock - mean) > kDiffers * error + kSameWithin * (mean + origin)) {
-        break;
-      }
-    }
-    taken.insert(taken.end(), block.begin(), block.end());
-    sum += block_sum;
-    squares += block_squares;
-    block.clear();
-  }
-  if (taken.empty()) taken = block;
-  Winsorise(&taken);
-  const int count = static_cast<int>(taken.size());
-  const double deviation = Deviation(taken);
-  return {origin + Mean(taken), deviation / std::sqrt(std::max(1, count)), deviation, count};
-}
-
-// The mean over at most `most` of the samples of this level.
-template <typename Value>
-Autoscaler::Estimate Autoscaler::Since(Value value, size_t most) const {
-  std::vector<double> values;
-  for (auto it = samples_.rbegin();
-       it != samples_.rend() && it->time_s > changed_s_ && values.size() < most; ++it) {
-    values.push_back(value(*it));
-  }
-  const int count = static_cast<int>(values.size());
-  const double deviation = Deviation(values);
-  return {Mean(values), deviation / std::sqrt(std::max(1, count)), deviation, count};
 }
 
 // The fewest workers expected to leave consumers starved by at most the target; with prices those
@@ -325,22 +222,24 @@ int Autoscaler::Needed(double demand, double per_worker, double variation, doubl
 
 Autoscaler::Figures Autoscaler::Measure() const {
   Figures f;
-  f.demand = Recent([](const Sample& s) { return DemandOf(s.rate, s.starved); });
-  if (const std::optional<Rise> rise = RiseOfDemand()) {
+  f.demand =
+      RecentMean(samples_, [](const IntervalSample& s) { return DemandOf(s.rate, s.starved); });
+  if (const std::optional<DemandRise> rise = RiseOfDemand(samples_)) {
     f.may_rise_further = rise->is_young;
     f.rise_is_known = !f.may_rise_further;
     // Between the two: nothing is known of their deviation.
-    if (f.rise_is_known) f.demand = {rise->demand, rise->half / Reach(2), 0, 2};
+    if (f.rise_is_known) f.demand = {rise->demand, rise->half / ReachOf(2), 0, 2};
   }
-  f.per_worker = Recent([](const Sample& s) { return CapacityOf(s.rate, s.waste) / s.workers; });
+  f.per_worker = RecentMean(
+      samples_, [](const IntervalSample& s) { return CapacityOf(s.rate, s.waste) / s.workers; });
   const auto soon = static_cast<size_t>(options_.grow_intervals);
-  f.starved = Since([](const Sample& s) { return s.starved; }, soon);
-  f.waste = Since([](const Sample& s) { return s.waste; }, soon);
+  f.starved = LevelMean([](const IntervalSample& s) { return s.starved; }, soon);
+  f.waste = LevelMean([](const IntervalSample& s) { return s.waste; }, soon);
   for (int i = 0; i < f.per_worker.samples; ++i) f.at += samples_.rbegin()[i].workers;
   f.at /= std::max(1, f.per_worker.samples);
   if (f.per_worker.mean > 0) f.variation = f.per_worker.deviation / f.per_worker.mean;
-  const double d = Reach(f.demand.samples) * f.demand.error;
-  const double r = Reach(f.per_worker.samples) * f.per_worker.error;
+  const double d = ReachOf(f.demand.samples) * f.demand.error;
+  const double r = ReachOf(f.per_worker.samples) * f.per_worker.error;
   const double target = options_.starved_target;
   const double least = f.per_worker.mean - r;  // may be below 0: as many as allowed
   f.needed = Needed(f.demand.mean, f.per_worker.mean, f.variation, f.at, target);
@@ -382,8 +281,8 @@ AutoscaleDecision Autoscaler::Observe(const FleetObservation& seen) {
   const Figures f = Measure();
   AutoscaleDecision decision = Decide(seen, f);
   if (f.demand.samples >= 2 && f.per_worker.mean > 0) {
-    const auto rate = [](const Estimate& e) {
-      const double half = Reach(e.samples) * e.error;
+    const auto rate = [](const IntervalEstimate& e) {
+      const double half = ReachOf(e.samples) * e.error;
       return RateEstimate{e.mean, std::max(0.0, e.mean - half), e.mean + half, e.samples};
     };
     decision.needed = f.needed;
@@ -429,41 +328,13 @@ AutoscaleDecision Autoscaler::Decide(const FleetObservation& seen, const Figures
                           FormatPercent(f.starved.mean), FormatPercent(f.waste.mean)));
 }
 
-// What the latest two intervals say of a demand that is far above that of those before, so that a
-// mean has not followed yet. Empty: it did not rise.
-std::optional<Autoscaler::Rise> Autoscaler::RiseOfDemand() const {
-  constexpr size_t kLatest = 2, kLeast = 4, kMost = 12;
-  if (samples_.size() < kLatest + kLeast) return std::nullopt;
-  const auto ago = [this](size_t i) -> const Sample& { return samples_[samples_.size() - 1 - i]; };
-  const auto demand = [&](size_t i) { return DemandOf(ago(i).rate, ago(i).starved); };
-  std::vector<double> earlier, rates, off;
-  for (size_t i = kLatest; i < std::min(samples_.size(), kLatest + kMost); ++i) {
-    earlier.push_back(demand(i));
-    rates.push_back(ago(i).rate);
-  }
-  const double usual = MedianOf(earlier), rate = MedianOf(rates);
-  for (const double value : earlier) off.push_back(std::abs(value - usual));
-  const double far = usual * (1 + kRose) + kDeviations * kDeviationOfMedian * MedianOf(off);
-  // What consumers ask for does not lower what they get, as what stalls them does.
-  const auto rose = [&](size_t i) {
-    return demand(i) > far && ago(i).rate >= kNoStall * rate && ago(i).starved < kNearlyAll;
-  };
-  if (!rose(0)) return std::nullopt;
-  Rise rise;
-  const bool is_steady = std::abs(demand(0) - demand(1)) <= kSteady * demand(1);
-  rise.demand = is_steady ? (demand(0) + demand(1)) / 2 : demand(0);
-  rise.half = std::abs(demand(0) - demand(1)) / 2;
-  // One interval alone may be odd, and a second one not the end of it. After a third it is known.
-  rise.is_young = !rose(1) || (!is_steady && demand(0) > demand(1) && !rose(2));
-  return rise;
-}
-
 // Few intervals say so by far, or many do.
 bool Autoscaler::Starving(const Figures& f) const {
   const double line = options_.starved_line;
-  if (f.starved.mean - Reach(f.starved.samples) * f.starved.error > line) return true;
+  if (f.starved.mean - ReachOf(f.starved.samples) * f.starved.error > line) return true;
   const auto many = static_cast<size_t>(options_.shrink_intervals);
-  const Estimate longer = Since([](const Sample& s) { return s.starved; }, many);
+  const IntervalEstimate longer =
+      LevelMean([](const IntervalSample& s) { return s.starved; }, many);
   return longer.samples >= options_.shrink_intervals && longer.mean > line;
 }
 
@@ -485,11 +356,12 @@ AutoscaleDecision Autoscaler::Grow(const FleetObservation& seen, const Figures& 
                                 ? fmt::format(", {:.0f} batches waiting", *seen.buffered_batches)
                                 : ""));
   }
-  const Estimate rate = Since([](const Sample& s) { return s.rate; }, kMostSamples);
+  const IntervalEstimate rate =
+      LevelMean([](const IntervalSample& s) { return s.rate; }, kMostSamples);
   if (trial_) {
     const double could = std::min(f.demand.mean, trial_->per_worker * seen.serving);
     const double expected = could - trial_->rate.mean;
-    if (expected > kSameWithin * trial_->rate.mean) {
+    if (expected > kMeansAlike * trial_->rate.mean) {
       const double helped = (rate.mean - trial_->rate.mean) / expected;
       const double error = 2 * std::hypot(rate.error, trial_->rate.error) / expected;
       const bool sure = helped - error > kHelped || helped + error < kUseless;
@@ -528,9 +400,10 @@ AutoscaleDecision Autoscaler::Grow(const FleetObservation& seen, const Figures& 
   const int to =
       std::min({std::max(f.needed, seen.ready + 1), std::max(most, seen.ready + 1), options_.most});
   // Before a rise consumers took what they wanted, not what there was.
-  const auto rate_of = [](const Sample& s) { return s.rate; };
+  const auto rate_of = [](const IntervalSample& s) { return s.rate; };
   trial_ =
-      Trial{seen.ready, f.rise_is_known ? Since(rate_of, 2) : Recent(rate_of), f.per_worker.mean};
+      Trial{seen.ready, f.rise_is_known ? LevelMean(rate_of, 2) : RecentMean(samples_, rate_of),
+            f.per_worker.mean};
   return To(to, seen.time_s, FleetLimit::kWorkers,
             fmt::format("{}: {} at {} a worker need {} (between {} and {})", starved,
                         Batches(f.demand.mean), Batches(f.per_worker.mean), Workers(f.needed),
@@ -554,13 +427,14 @@ AutoscaleDecision Autoscaler::Shrink(const FleetObservation& seen, const Figures
                 fmt::format("{}; {} may be needed: held", idle, Workers(to)));
   }
   const double wait = std::max(shrink_wait_s_, 2 * startup_s_);
-  const double starved = Since([](const Sample& s) { return s.starved; }, kMostSamples).mean;
+  const double starved =
+      LevelMean([](const IntervalSample& s) { return s.starved; }, kMostSamples).mean;
   const bool is_far = to <= kFarTooMany * seen.ready && seen.ready - to >= kFarAtLeast;
   // What is given up takes a start-up to come back.
   const int startups = static_cast<int>(std::ceil(std::min(2 * startup_s_ / seen.seconds, 1e6)));
-  const int enough = is_far
-                         ? std::clamp(startups, kBlock, std::max(kBlock, options_.shrink_intervals))
-                         : options_.shrink_intervals;
+  const int enough = is_far ? std::clamp(startups, kIntervalBlock,
+                                         std::max(kIntervalBlock, options_.shrink_intervals))
+                            : options_.shrink_intervals;
   if (std::min({Level(), f.demand.samples, f.per_worker.samples}) < enough ||
       seen.time_s - changed_s_ < wait || starved > options_.starved_line) {
     return Hold(FleetLimit::kConsumers, idle + ": held until it has been so for longer");
@@ -576,16 +450,17 @@ AutoscaleDecision Autoscaler::Shrink(const FleetObservation& seen, const Figures
 AutoscaleDecision Autoscaler::UnderCeiling(const FleetObservation& seen) {
   Ceiling& c = *ceiling_;
   const int level = Level();
-  const Estimate rate = Since([](const Sample& s) { return s.rate; }, kMostSamples);
-  const Estimate now = Recent([](const Sample& s) { return s.rate; });
+  const IntervalEstimate rate =
+      LevelMean([](const IntervalSample& s) { return s.rate; }, kMostSamples);
+  const IntervalEstimate now = RecentMean(samples_, [](const IntervalSample& s) { return s.rate; });
   const std::string more =
       fmt::format("more workers do not give more than {}: what they share limits", Batches(c.rate));
-  const double starved = Since([](const Sample& s) { return s.starved; },
-                               static_cast<size_t>(options_.shrink_intervals))
+  const double starved = LevelMean([](const IntervalSample& s) { return s.starved; },
+                                   static_cast<size_t>(options_.shrink_intervals))
                              .mean;
   const double error = std::hypot(now.error, c.error);
-  const bool above = now.mean > c.rate * (1 + kLeaves) + kDiffers * error;
-  const bool below = now.mean < c.rate * (1 - kLeaves) - kDiffers * error;
+  const bool above = now.mean > c.rate * (1 + kLeaves) + kMeansDiffer * error;
+  const bool below = now.mean < c.rate * (1 - kLeaves) - kMeansDiffer * error;
   if ((starved <= options_.starved_target && level >= options_.shrink_intervals) || above ||
       (below && seen.ready >= c.reach)) {
     const std::string was = Batches(c.rate);

@@ -32,6 +32,8 @@
 #include <optional>
 #include <string>
 
+#include "reader/service/interval_estimates.h"
+
 namespace headrace::reader {
 
 // One interval of the service. Absent: not known for this interval.
@@ -116,17 +118,10 @@ class Autoscaler {
   double startup_s() const { return startup_s_; }
 
  private:
-  struct Sample {
-    double time_s, workers, rate, starved, waste;
-  };
-  struct Estimate {
-    double mean = 0, error = 0, deviation = 0;  // error: of the mean
-    int samples = 0;
-  };
   // A trial of added workers: how many there were before, and the rate that consumers got then.
   struct Trial {
     int workers = 0;
-    Estimate rate;
+    IntervalEstimate rate;
     double per_worker = 0;
   };
   // The rate that something shared by all workers allows, and the search for the fewest workers
@@ -138,23 +133,16 @@ class Autoscaler {
     int too_few = 0;        // workers known not to
     bool settled = false;
   };
-  struct Rise {
-    double demand = 0, half = 0;  // batches per second; half of what the two differ by
-    bool is_young = false;        // one interval more may say more
-  };
   struct Figures;
 
   std::optional<std::string> Accept(const FleetObservation& seen);
   void FollowStartup(const FleetObservation& seen);
-  template <typename Value>
-  Estimate Recent(Value value) const;
-  template <typename Value>
-  Estimate Since(Value value, size_t most) const;
+  // Over at most `most` of the samples of this level.
+  IntervalEstimate LevelMean(IntervalValue value, size_t most) const;
   int Level() const;
   int Needed(double demand, double per_worker, double variation, double at, double target) const;
   Figures Measure() const;
   bool Starving(const Figures& f) const;
-  std::optional<Rise> RiseOfDemand() const;
   AutoscaleDecision Decide(const FleetObservation& seen, const Figures& f);
   AutoscaleDecision Grow(const FleetObservation& seen, const Figures& f);
   AutoscaleDecision Shrink(const FleetObservation& seen, const Figures& f);
@@ -163,7 +151,7 @@ class Autoscaler {
   AutoscaleDecision To(int workers, double time_s, FleetLimit limit, const std::string& reason);
 
   AutoscaleOptions options_;
-  std::deque<Sample> samples_;
+  std::deque<IntervalSample> samples_;
   int wanted_;
   double last_time_s_ = 0;
   bool seen_any_ = false;

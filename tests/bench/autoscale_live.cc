@@ -13,9 +13,8 @@
 // `headrace service up` tells its autoscaler. A worker makes 10 batches a second: it sleeps, so
 // that cores do not matter. Its rate varies from interval to interval, and it starts as late, as
 // the simulated one does (fleet_world.h), which hands over as much before it goes. The rank's step
-// follows the demand. An interval is 2 s
-// and not 10 s, so demands, start-ups and failures are five times as fast; periods are such that
-// one fits.
+// follows the demand. An interval is 2 s and not 10 s, so demands, start-ups and failures are five
+// times as fast; periods are such that one fits.
 //
 // Beside each figure stands that of the simulation. Asked are, for our autoscaler, waits and prices
 // of at most those of the simulation and a fifth more (waits: or one point), never the worst price

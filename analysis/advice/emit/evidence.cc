@@ -172,14 +172,8 @@ ProducerCount CountProducers(const LoaderSeen& seen, const std::string& what) {
                              seen.outside.python_threads->busy_thread, what);
     return result;
   }
-  if (HasIdleThreads(seen.outside)) {
-    result.why = fmt::format("{}; {} compute {} of their time: more may be idle, too", seen.waited,
-                             what, FormatPercent(shares.on_cpu));
-    return result;
-  }
-  if (FollowEachOther(seen.outside)) {
-    result.why = fmt::format("{}; {} end soon and are followed by others: let each do more first",
-                             seen.waited, what);
+  if (const std::string more = WhyMoreDoNotHelp(seen.outside, what); !more.empty()) {
+    result.why = fmt::format("{}; {}", seen.waited, more);
     return result;
   }
   if (!seen.free_cores) {

@@ -95,14 +95,8 @@ Recommendation Workers(const Seen& seen) {
                     seen.producer->name, FormatPercent(seen.producer->uneven->busiest_ratio),
                     FormatPercent(seen.producer->uneven->others_ratio)));
   }
-  if (HasIdleThreads(seen.outside)) {
-    return DoesNotFire(fmt::format("{} compute {} of their time: more of them may be idle, too",
-                                   seen.producer->name,
-                                   FormatPercent(seen.producer->shares.on_cpu)));
-  }
-  if (FollowEachOther(seen.outside)) {
-    return DoesNotFire(fmt::format("{} end soon and are followed by others: let each do more first",
-                                   seen.producer->name));
+  if (const std::string why = WhyMoreDoNotHelp(seen.outside, seen.producer->name); !why.empty()) {
+    return DoesNotFire(why);
   }
   if (!seen.free_cores) {
     return CannotSay("how many cores are free is not known", "record with the probe cpu");

@@ -14,13 +14,13 @@
 #include <memory>
 #include <set>
 
-#include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/resource_ladder.h"
 #include "analysis/model/work_split.h"
 #include "analysis/run/operator_class.h"
 #include "analysis/run/reads.h"
 #include "analysis/run/settings.h"
 #include "analysis/thresholds.h"
+#include "tests/analysis/advice/judged_runs.h"
 #include "tests/analysis/made_runs.h"
 #include "tests/analysis/process_figure.h"
 #include "tests/analysis/synthetic_run.h"
@@ -29,132 +29,6 @@ namespace headrace::analysis {
 namespace {
 
 using testing::HasSubstr;
-
-// One operator a stage: name, threads, CPU and blocked time of an element.
-struct Step {
-  std::string name;
-  int threads;
-  double cpu_s, blocked_s, cv = 0.2;
-};
-
-SimulatedPipeline Pipeline(const std::vector<Step>& steps, double consumer_s, double cores = 4) {
-  SimulatedPipeline pipeline;
-  pipeline.cores = cores;
-  pipeline.consumer_s = consumer_s;
-  for (const Step& step : steps) {
-    pipeline.stages.push_back(
-        {step.name, step.threads, 4, {{step.name, step.cpu_s, step.blocked_s, 0, 0, step.cv, -1}}});
-  }
-  return pipeline;
-}
-
-RunView RecordedFor(double seconds, const SimulatedPipeline& pipeline) {
-  RunView run = Record(pipeline, seconds, 5);
-  run.run.pipeline_text = "[pipeline]\n";
-  run.hosts.push_back({"process_rss_bytes", "bytes", "counter", 1e9, 1e9, 1.1e9, 1e9});
-  return run;
-}
-RunView Recorded(const SimulatedPipeline& pipeline) { return RecordedFor(10, pipeline); }
-
-OperatorRow& Operator(RunView* run, const std::string& name) {
-  for (OperatorRow& op : run->operators) {
-    if (op.name == name) return op;
-  }
-  ADD_FAILURE() << name;
-  return run->operators[0];
-}
-
-// Another operator in the run, with counters of its own and none in the windows.
-OperatorRow& AddOperator(RunView* run, const std::string& name, const std::string& kind,
-                         const std::string& stage) {
-  OperatorRow op;
-  op.name = name;
-  op.kind = kind;
-  op.stage = stage;
-  op.on_cpu_ns = 0;
-  op.source = "thread_clock";
-  for (const StageRow& row : run->stages) {
-    if (row.name == stage) op.stage_index = row.stage_index;
-  }
-  for (WindowRow& window : run->windows) {
-    window.operators.emplace_back().on_cpu_ns = 0;
-  }
-  run->operators.push_back(op);
-  return run->operators.back();
-}
-
-struct Judged {
-  std::shared_ptr<RunView> run;
-  std::shared_ptr<Statements> statements;
-  std::vector<Recommendation> all;
-
-  const Recommendation& Of(const std::string& id) const {
-    for (const Recommendation& one : all) {
-      if (one.id == id) return one;
-    }
-    ADD_FAILURE() << "no " << id;
-    return all.front();
-  }
-};
-
-Judged Judge(RunView run) {
-  Judged judged;
-  judged.run = std::make_shared<RunView>(std::move(run));
-  judged.statements = std::make_shared<Statements>(MakeStatements(*judged.run));
-  EXPECT_EQ(judged.statements->withheld, "");
-  judged.all = Recommend(*judged.run, *judged.statements);
-  return judged;
-}
-
-// A table reader whose storage is slow: `requests` a stripe, of `mean` bytes.
-RunView Reading(double io_s, double requests, double mean, double over_read,
-                const std::map<std::string, std::string>& settings) {
-  RunView run = Recorded(Pipeline(
-      {{"fetch", 1, 0.0001, io_s}, {"decode", 1, 0.001, 0}, {"batch", 1, 0.0005, 0}}, 0.002));
-  OperatorRow& fetch = Operator(&run, "fetch");
-  fetch.kind = "fetch";
-  const double stripes = static_cast<double>(fetch.completions_count);
-  const double read = stripes * requests * mean;
-  fetch.bytes_in_bytes = static_cast<int64_t>(read);
-  fetch.bytes_out_bytes = static_cast<int64_t>(read * (1 - over_read));
-  // The storage's part has an account of its own, which holds all the time.
-  OperatorRow& io = AddOperator(&run, "fetch.io", "io", "fetch");
-  OperatorRow& outer = Operator(&run, "fetch");
-  const auto move = [](OperatorCounters* from, OperatorCounters* to) {
-    to->busy_ns = from->busy_ns;
-    to->on_cpu_ns = from->on_cpu_ns;
-    from->busy_ns = 0;
-    from->on_cpu_ns = 0;
-  };
-  move(&outer, &io);
-  io.completions_count = static_cast<int64_t>(stripes * requests);
-  io.bytes_out_bytes = static_cast<int64_t>(read);
-  for (WindowRow& window : run.windows) {
-    OperatorCounters& inner = window.operators.back();
-    move(&window.operators[0], &inner);
-    inner.completions_count =
-        static_cast<int64_t>(static_cast<double>(window.operators[0].completions_count) * requests);
-  }
-  run.run.settings = settings;
-  return run;
-}
-
-// The settings of a pipeline that names none.
-const std::map<std::string, std::string> kReads = {{"source.coalesce_gap", "131072"},
-                                                   {"source.coalesce_max", "8388608"},
-                                                   {"source.epochs", "1"},
-                                                   {"source.table", "."}};
-std::map<std::string, std::string> Endlessly(std::map<std::string, std::string> settings) {
-  settings["source.epochs"] = "0";
-  return settings;
-}
-
-const std::map<std::string, std::string> kDisk = {{"source.coalesce_gap", "0"},
-                                                  {"source.throttle.bandwidth", "150000000B/s"},
-                                                  {"source.throttle.seek", "8000000ns"}};
-
-const std::map<std::string, std::string> kFreeRequests = {{"source.coalesce_gap", "131072"},
-                                                          {"source.throttle.bandwidth", "20MB/s"}};
 
 // decode limits on one thread, the consumer wants more.
 RunView Decoding() {
@@ -346,7 +220,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R1", "the consumer computes nothing", Recorded(Pipeline({{"a", 1, 0.0001, 0.003}}, 0)),
        unknown, "computes nothing"},
       {"R1", "a device limits all",
-       With(Reading(0.05, 6, 20000, 0, kDisk),
+       With(ReadingStripes(0.05, 6, 20000, 0, kDisk),
             [](RunView* run) {
               ResourceRow disk;
               disk.name = "throttle";
@@ -366,23 +240,27 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R4", "a fifth of the decoded is wanted", Maps(0.2), fires, "20.0 % of their bytes kept"},
       {"R4", "all of it is wanted", Maps(1), silent, "keeps 100 %"},
       {"R4", "no extract", Decoding(), unknown, "extract"},
-      {"R5", "small requests to a disk", Reading(0.05, 6, 20000, 0, kDisk), tries, "requests take"},
-      {"R5", "joined as they cost", Reading(0.05, 6, 20000, 0, gap_auto), silent, "auto"},
-      {"R5", "the same, half over-read", Reading(0.05, 2, 1e6, 0.5, free_auto), silent, "auto"},
-      {"R5", "the gap is far too large", Reading(0.05, 2, 1e6, 0.5, kFreeRequests), fires,
+      {"R5", "small requests to a disk", ReadingStripes(0.05, 6, 20000, 0, kDisk), tries,
+       "requests take"},
+      {"R5", "joined as they cost", ReadingStripes(0.05, 6, 20000, 0, gap_auto), silent, "auto"},
+      {"R5", "the same, half over-read", ReadingStripes(0.05, 2, 1e6, 0.5, free_auto), silent,
+       "auto"},
+      {"R5", "the gap is far too large", ReadingStripes(0.05, 2, 1e6, 0.5, kFreeRequests), fires,
        "over holes up to 128 KiB, and 50.0 % of what is read is over-read"},
-      {"R5", "the same, all of a stripe in one", Reading(0.05, 1, 1e6, 0.5, kFreeRequests), fires,
-       "costs the storage nothing besides its bytes"},
-      {"R5", "too large, yet little over-read", Reading(0.05, 2, 1e6, 0.05, kFreeRequests), silent,
-       "only 5.0 %"},
-      {"R6", "a smaller gap does it", Reading(0.05, 2, 1e6, 0.5, kFreeRequests), silent,
+      {"R5", "the same, all of a stripe in one", ReadingStripes(0.05, 1, 1e6, 0.5, kFreeRequests),
+       fires, "costs the storage nothing besides its bytes"},
+      {"R5", "too large, yet little over-read", ReadingStripes(0.05, 2, 1e6, 0.05, kFreeRequests),
+       silent, "only 5.0 %"},
+      {"R6", "a smaller gap does it", ReadingStripes(0.05, 2, 1e6, 0.5, kFreeRequests), silent,
        "a smaller gap"},
-      {"R5", "cost unknown", Reading(0.05, 6, 20000, 0, kReads), tries, "not known"},
-      {"R5", "cost unknown, large reads", Reading(0.05, 6, 1e6, 0, kReads), unknown, "not known"},
-      {"R6", "half is over-read", Reading(0.05, 2, 1e6, 0.5, kReads), tries, "50.0 %"},
-      {"R6", "little is over-read", Reading(0.05, 2, 1e6, 0.05, kReads), silent, "5.0 %"},
-      {"R7", "short streams on a disk", Reading(0.009, 1, 20000, 0, kDisk), tries, "64 rows"},
-      {"R7", "long streams", Reading(0.06, 1, 8e6, 0, kDisk), silent, "as much as"},
+      {"R5", "cost unknown", ReadingStripes(0.05, 6, 20000, 0, kReads), tries, "not known"},
+      {"R5", "cost unknown, large reads", ReadingStripes(0.05, 6, 1e6, 0, kReads), unknown,
+       "not known"},
+      {"R6", "half is over-read", ReadingStripes(0.05, 2, 1e6, 0.5, kReads), tries, "50.0 %"},
+      {"R6", "little is over-read", ReadingStripes(0.05, 2, 1e6, 0.05, kReads), silent, "5.0 %"},
+      {"R7", "short streams on a disk", ReadingStripes(0.009, 1, 20000, 0, kDisk), tries,
+       "64 rows"},
+      {"R7", "long streams", ReadingStripes(0.06, 1, 8e6, 0, kDisk), silent, "as much as"},
       {"R8", "rows as maps", Computing("rowmap", "rowmap"), fires, "rowmap takes"},
       {"R8", "columns only", Decoding(), silent, "no operator converts"},
       {"R9", "one hot function",
@@ -464,10 +342,11 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R12", "no memory is free",
        With(Epochs("3"), [](RunView* run) { run->run.memory_bytes = 1'150'000'000; }), unknown,
        "no room"},
-      {"R13", "endless epochs", Reading(0.05, 2, 1e6, 0, Endlessly(kReads)), fires, "endless"},
-      {"R13", "one epoch", Reading(0.05, 2, 1e6, 0, kReads), unknown, "once"},
+      {"R13", "endless epochs", ReadingStripes(0.05, 2, 1e6, 0, Endlessly(kReads)), fires,
+       "endless"},
+      {"R13", "one epoch", ReadingStripes(0.05, 2, 1e6, 0, kReads), unknown, "once"},
       {"R13", "a tier already",
-       With(Reading(0.05, 2, 1e6, 0, Endlessly(kReads)),
+       With(ReadingStripes(0.05, 2, 1e6, 0, Endlessly(kReads)),
             [](RunView* run) { AddOperator(run, "tier.hit", "cache", "fetch"); }),
        silent, "a tier already"},
       {"R14", "n-grams limit", Computing("ngram", "transform"), fires, "ngram"},
@@ -550,7 +429,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
 // Whatever the run, each of them says something that can be used.
 TEST(Recommendations, NoneIsEmptyAndNothingUnmeasuredIsANumber) {
   for (const RunView& run : {Decoding(), Consuming(4), Locked(), Maps(0.2), Epochs("3"),
-                             Reading(0.05, 6, 20000, 0.3, kDisk)}) {
+                             ReadingStripes(0.05, 6, 20000, 0.3, kDisk)}) {
     const Judged judged = Judge(run);
     ASSERT_EQ(judged.all.size(), Registry<RecommendationRule>::Global().entries().size());
     bool others = false;
@@ -682,7 +561,7 @@ TEST(Recommendations, NothingButRestFiresWhereTheConsumerLimits) {
   Random random(seed);
   for (int i = 0; i < 20; ++i) {
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", pipeline " << i);
-    std::vector<Step> steps;
+    std::vector<StageOfOne> steps;
     const size_t stages = 1 + random.Below(4);
     for (size_t s = 0; s < stages; ++s) {
       const int threads = 1 + static_cast<int>(random.Below(4));
@@ -749,7 +628,7 @@ TEST(Recommendations, BetweenTwoEndsIsNotTheBetter) {
     RunView run;
     std::function<Variant(const Evidence&)> best;
   } cases[] = {
-      {"R7", Reading(0.009, 1, 20000, 0, kDisk),
+      {"R7", ReadingStripes(0.009, 1, 20000, 0, kDisk),
        [](const Evidence& e) {
          Variant best = e.Now();
          // Three of four requests gone: 3/4 of their share of 8 ms and 20 kB at 150 MB/s.
@@ -763,7 +642,7 @@ TEST(Recommendations, BetweenTwoEndsIsNotTheBetter) {
          best.scales.push_back({Scaled::kOperator, *e.FindName("sigrid_hash"), 0.25});
          return best;
        }},
-      {"R13", Reading(0.05, 2, 1e6, 0, Endlessly(kReads)), without("fetch.io")},
+      {"R13", ReadingStripes(0.05, 2, 1e6, 0, Endlessly(kReads)), without("fetch.io")},
       {"R14", Computing("ngram", "transform", 0.03), without("ngram")},
   };
   for (const auto& c : cases) {
@@ -798,89 +677,8 @@ TEST(Recommendations, ACacheIsPredictedWithItsReadingBack) {
   EXPECT_GT(endless, gain("3", 65536));
   EXPECT_GT(gain("3", 65536), gain("2", 65536));
   EXPECT_GT(endless, 1.3 * gain("0", 9'000'000)) << "3 ms to read back, of 6 ms to make";
-  const Judged judged = Judge(Reading(0.05, 2, 1e6, 0, Endlessly(kReads)));
+  const Judged judged = Judge(ReadingStripes(0.05, 2, 1e6, 0, Endlessly(kReads)));
   EXPECT_THAT(judged.Of("R13").only_if, HasSubstr("in place of a cache (R12)"));
-}
-
-// Of a store that two runs show to be full, fewer reads shorten the waits for it as well.
-TEST(Recommendations, FewerReadsOfAFullStore) {
-  RunView run = Reading(0.05, 6, 20000, 0, kReads);
-  const double rate = 64 * Judge(run).statements->model->demands().rate;
-  run.stage_rates.push_back({"fetch", 1, 1, rate, true});
-  run.stage_rates.push_back({"fetch", 4, 1, rate, false});
-  const Judged judged = Judge(run);
-  const auto& resources = judged.statements->model->resources();
-  ASSERT_TRUE(std::any_of(resources.begin(), resources.end(), [](const ResourceModel& resource) {
-    return resource.name == "the store of fetch" && resource.counted_s;
-  }));
-  const Recommendation& fewer = judged.Of("R5");
-  ASSERT_TRUE(fewer.outcome);
-  // Between nothing and a sixth of the requests: by the middle 7 of 12.
-  EXPECT_NEAR(fewer.outcome->gain, 12.0 / 7 - 1, 0.2);
-  EXPECT_GT(fewer.outcome->gain_interval.high, 4);
-  EXPECT_LT(fewer.outcome->gain_interval.high, 6.5);
-  // It is asked where the store is named, and where the stage is that waits for it.
-  int named = 0;
-  for (const Finding& finding : judged.statements->bottleneck->findings) {
-    if (finding.limit.name != "fetch" && finding.limit.name != "the store of fetch") continue;
-    ++named;
-    EXPECT_EQ(finding.limit.kind->Recommended(*judged.statements->model, finding.limit), "R5")
-        << finding.limit.name;
-  }
-  EXPECT_EQ(named, 2);
-}
-
-// Where bytes cost all of the storage's time, reading what lies between is a loss.
-TEST(Recommendations, FewerReadsMayLose) {
-  for (const bool is_full : {false, true}) {
-    SCOPED_TRACE(is_full);
-    RunView run = Reading(0.05, 6, 20000, 0, kReads);
-    AddOperator(&run, "fetch.stored", "stored", "fetch").bytes_out_bytes =
-        Operator(&run, "fetch").bytes_in_bytes * 2;
-    if (is_full) {
-      const double rate = 64 * Judge(run).statements->model->demands().rate;
-      run.stage_rates.push_back({"fetch", 1, 1, rate, true});
-      run.stage_rates.push_back({"fetch", 4, 1, rate, false});
-    }
-    EXPECT_LT(Judge(run).Of("R5").outcome->gain_interval.low, -0.2);
-  }
-}
-
-// Its pieces end late, so that a few windows hold most of its cost: by that it would do less than
-// was observed. What halves the cost gains all the same.
-TEST(Recommendations, GainsAreOverWhatWasObservedWhereABoundSaysLess) {
-  RunView run = Reading(0.05, 6, 20000, 0, kReads);
-  for (size_t i = 0; i < run.windows.size(); i += 8) {
-    OperatorCounters& io = run.windows[i].operators.back();
-    io.busy_ns *= 8;
-    for (Count* part : {&io.blocked_ns, &io.blocked_low_ns, &io.blocked_high_ns}) {
-      if (*part) **part *= 8;
-    }
-  }
-  const Judged judged = Judge(run);
-  const PipelineModel& model = *judged.statements->model;
-  EXPECT_LT(judged.statements->bottleneck->findings[0].limit.bound, 0.8 * model.demands().rate);
-  EXPECT_GT(judged.Of("R5").outcome->gain, 0.3);
-}
-
-TEST(Recommendations, NoBreakEvenOfNothing) {
-  const Judged judged = Judge(Reading(0.05, 2, 1e6, 0.5, kFreeRequests));
-  for (const Recommendation& one : judged.all) {
-    EXPECT_THAT(one.why, testing::Not(HasSubstr("as much as 0 B"))) << one.id;
-  }
-  const Recommendation& gap = judged.Of("R5");
-  EXPECT_THAT(gap.command, HasSubstr("source.coalesce_gap=0"));
-  // Half of the bytes gone where bytes alone cost, and the storage limits.
-  EXPECT_NEAR(gap.outcome->gain, 1, 0.15);
-  // Where a request is worth 20 KB, holes up to that long stay.
-  std::map<std::string, std::string> dear_requests = kReads;
-  dear_requests["source.device.ns_per_request"] = "1000000";
-  dear_requests["source.device.ns_per_byte"] = "50";
-  const Judged dear = Judge(Reading(0.05, 2, 1e6, 0.5, dear_requests));
-  EXPECT_THAT(dear.Of("R5").command, HasSubstr("source.coalesce_gap=19KiB"));
-  EXPECT_LT(dear.Of("R5").outcome->gain, gap.outcome->gain);
-  EXPECT_GT(dear.Of("R5").outcome->gain, 0.1);
-  EXPECT_TRUE(dear.Of("R5").outcome->between);
 }
 
 TEST(Recommendations, CommandsThatWouldBeRefusedAreNotPrinted) {
@@ -914,7 +712,7 @@ TEST(OperatorClass, EveryTransformHasOne) {
 }
 
 TEST(ByteFlow, CountsEachBorderAndSaysWhatNothingCounts) {
-  const RunView run = Reading(0.01, 4, 1000, 0.25, kReads);
+  const RunView run = ReadingStripes(0.01, 4, 1000, 0.25, kReads);
   const std::vector<ByteBorder> borders = ByteFlow(run, {});
   const double stripes = static_cast<double>(run.operators[0].completions_count);
   EXPECT_FALSE(FindBorder(borders, "stored")->bytes.available());
@@ -998,28 +796,6 @@ TEST(WorkSplit, SharesAddUpAndSayWhatWasNotSplit) {
   const PipelineModel blind(run);
   EXPECT_FALSE(StageSplit(blind)[0].cpu_share.available());
   EXPECT_FALSE(CpuToConsumerOf(blind).cores_wanted.available());
-}
-
-TEST(ReadCost, FromACalibrationOfTheTablesFolder) {
-  RunView run = Reading(0.05, 6, 20000, 0, kReads);
-  run.run.pipeline_path = "/data/rm1/pipeline.toml";
-  run.run.settings_text = "";
-  EXPECT_FALSE(ReadCostOf(run));
-  // 1 ms a request and 10 ns a byte.
-  for (const double size : {4096.0, 65536.0, 1048576.0}) {
-    run.storage_points.push_back({"/data", size, 1, size / (0.001 + 1e-8 * size)});
-    run.storage_points.push_back({"/other", size, 1, size / 5});
-  }
-  const auto cost = ReadCostOf(run);
-  ASSERT_TRUE(cost.has_value());
-  EXPECT_NEAR(cost->request_s, 0.001, 1e-6);
-  EXPECT_NEAR(cost->byte_s, 1e-8, 1e-11);
-  EXPECT_THAT(cost->told_by, HasSubstr("/data"));
-  // What memory answered was not paid for.
-  for (OperatorRow& op : run.operators) {
-    if (op.name == "fetch.io") op.busy_ns /= 100;
-  }
-  EXPECT_LT(ReadCostOf(run)->request_s, 0.0005);
 }
 
 }  // namespace
