@@ -41,9 +41,9 @@ struct MeasurementSink::Series {
   int64_t read = -1;   // number of the Read that touched it last
   double pending = 0;  // sum of this Read
   std::optional<double> running_ratio;
-  int64_t last_ns = 0;        // when it was read last
-  int64_t grown_from_ns = 0;  // counters: since when what grew since the last Take may have grown
-  int64_t first_ns = 0;       // gauges: how long its first value stands for
+  int64_t last_ns = 0;       // when it was read last
+  int64_t told_from_ns = 0;  // since when what was read since the last Take may have happened
+  int64_t first_ns = 0;      // gauges: how long its first value stands for
   // Counters: total = base + last - origin.
   double base = 0, last = 0, taken = 0;
   double origin = 0;  // base + last when the run started
@@ -176,11 +176,12 @@ void MeasurementSink::EndRead() {
     if (metric.kind == probes::MetricKind::kCounter) {
       if (series.pending < series.last) series.base += series.last;  // it began again
       if (series.pending != series.last || !series.begun) {
-        if (!series.dirty) series.grown_from_ns = s.before_ns;
+        if (!series.dirty) series.told_from_ns = s.before_ns;
         series.dirty = true;
       }
       series.last = series.pending;
     } else {
+      if (series.recent == 0) series.told_from_ns = s.before_ns;
       const double value = series.pending;
       const int64_t since =
           series.begun ? std::max<int64_t>(0, s.now_ns - series.last_ns) : series.first_ns;
@@ -289,8 +290,8 @@ void MeasurementSink::TakeSeries(const Key& key, int64_t now_ns, Series* series,
     const double value =
         counter ? total.last - series->taken
                 : series->recent_sum / static_cast<double>(std::max<int64_t>(1, series->recent));
-    // A probe that is read seldom tells of growth since it was read before.
-    const int64_t from_ns = counter ? std::min(taken_ns, series->grown_from_ns) : taken_ns;
+    // A probe that is read seldom tells of all that was since it was read before.
+    const int64_t from_ns = std::min(taken_ns, series->told_from_ns);
     if (!counter || value != 0) {
       batch->intervals.push_back({series->id, from_ns, now_ns - from_ns, value});
     }

@@ -164,6 +164,28 @@ TEST(MeasurementSink, AGaugeThatIsAMeanCountsForItsTimeFromTheFirstOn) {
   EXPECT_DOUBLE_EQ(batch.totals[0].weighted_sum, (2.0 + 2 * 5) * kSecond);
 }
 
+TEST(MeasurementSink, AGaugeThatIsReadSeldomStandsForTheTimeSinceItWasReadBefore) {
+  MeasurementSink sink(Names());
+  Read(&sink, 0, Of("gpu_use_ratio", 0.5));
+  sink.Take(0, true, false);
+  // Read at the second and the fifth second of five; of another device at the last only.
+  for (int64_t second = 1; second <= 5; ++second) {
+    if (second == 2) Read(&sink, second * kSecond, Of("gpu_use_ratio", 0.4));
+    if (second == 5) {
+      sink.BeginRead("p", second * kSecond);
+      sink.Add(Of("gpu_use_ratio", 0.9));
+      sink.Add(Of("gpu_use_ratio", 0.1, "new"));
+      sink.EndRead();
+    }
+    const MeasurementBatch batch = sink.Take(second * kSecond, true, false);
+    ASSERT_EQ(batch.intervals.size(), second == 2 ? 1u : second == 5 ? 2u : 0u);
+    for (const auto& row : batch.intervals) {
+      EXPECT_EQ(row.duration_ns, (second == 2 ? 2 : 3) * kSecond);
+      EXPECT_EQ(row.start_ns + row.duration_ns, second * kSecond);
+    }
+  }
+}
+
 // That nothing was counted is a figure where a counter stands for itself; of each device, thread
 // and cause there is, it would be a row without a word.
 TEST(MeasurementSink, ACounterWithoutLabelsIsStoredAsAMeasuredZero) {
