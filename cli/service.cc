@@ -412,7 +412,7 @@ HR_COMMAND(
            ->Required();
        for (CommandLine* one : {options->run_worker, options->run_pool, options->lend})
          one->AddOption("--drain-time", options->drain_time,
-                        "Interrupted, finish the splits at hand within this time")
+                        "Interrupted, finish the splits that it has begun within this time")
              ->TypeName("TIME")
              ->ShowDefault();
        for (CommandLine* one : {options->run_worker, options->lend})
@@ -426,7 +426,7 @@ HR_COMMAND(
        options->status->AddFlag(
            "--json", options->json,
            "Print one JSON object (schema headrace.service/1, of a pool headrace.pool/1)");
-       options->drain = subcommand("drain", "lets a worker finish its splits and end");
+       options->drain = subcommand("drain", "lets a worker finish the splits that it has begun, and end");
        job(options->drain);
        options->drain->AddOption("WORKER", options->worker, "Its number, as status says it")
            ->TypeName("WORKER")

@@ -381,6 +381,13 @@ void Dispatcher::ServeSlow(int64_t now_ns, Out* out) {
   }
 }
 
+void Dispatcher::On(uint64_t peer, const GiveBack& back, int64_t now_ns, Out* out) {
+  if (!workers_.contains(peer) || !board_ || back.term != job_.term()) return;
+  board_->GivenBack(peer, back.splits);
+  EndDrained(out);
+  Serve(now_ns, out);
+}
+
 void Dispatcher::On(uint64_t peer, const Cut& cut, int64_t now_ns, Out* out) {
   if (!workers_.contains(peer) || !board_ || cut.term != job_.term()) return;
   board_->WorkerLost(peer);

@@ -103,8 +103,8 @@ class Dispatcher {
   std::vector<Addressed> Gone(uint64_t peer, int64_t now_ns);
   // Call a few times a second: workers that went silent, backups for slow ones.
   std::vector<Addressed> Tick(int64_t now_ns);
-  // The worker gets no leases any more and ends when those that it has are done. False: there is
-  // no such worker.
+  // The worker gets no leases any more and ends when those that it has begun are done. False: there
+  // is no such worker.
   bool Drain(uint64_t peer, std::vector<Addressed>* out);
 
   const DispatcherOptions& options() const { return options_; }
@@ -143,6 +143,7 @@ class Dispatcher {
   void On(uint64_t peer, const Report& report, int64_t now_ns, Out* out);
   void On(uint64_t peer, const Register& who, int64_t now_ns, Out* out);
   void On(uint64_t peer, const Ask& ask, int64_t now_ns, Out* out);
+  void On(uint64_t peer, const GiveBack& back, int64_t now_ns, Out* out);
   void On(uint64_t peer, const Cut& cut, int64_t now_ns, Out* out);
   void On(uint64_t peer, const Failed& failed, int64_t now_ns, Out* out);
   void On(uint64_t, const Alive& alive, int64_t now_ns, Out* out);

@@ -79,6 +79,8 @@ void FieldsOf(M& m, V& v) {
     v(m.job, m.place, m.machine, m.origin, m.weight, m.workers);
   } else if constexpr (std::is_same_v<T, Grant>) {
     v(m.workers, m.of);
+  } else if constexpr (std::is_same_v<T, GiveBack>) {
+    v(m.term, m.splits);
   }
 }
 
@@ -101,6 +103,7 @@ class MessageWriter {
   void Put(const std::pair<std::string, std::string>& pair) { (*this)(pair.first, pair.second); }
   void Put(const RowRange& range) { (*this)(range.first, range.count); }
   void Put(const SplitRun& run) { (*this)(run.rows, run.splits); }
+  void Put(const EpochSplit& one) { (*this)(one.epoch, one.split); }
   void Put(const WorkersAt& some) { (*this)(some.place, some.workers); }
   void Put(const RowSpan& span) {
     (*this)(span.epoch, span.split, span.first, span.count, span.rows);
@@ -150,6 +153,7 @@ class MessageReader {
   void Get(std::pair<std::string, std::string>& pair) { (*this)(pair.first, pair.second); }
   void Get(RowRange& range) { (*this)(range.first, range.count); }
   void Get(SplitRun& run) { (*this)(run.rows, run.splits); }
+  void Get(EpochSplit& one) { (*this)(one.epoch, one.split); }
   void Get(WorkersAt& some) { (*this)(some.place, some.workers); }
   void Get(RowSpan& span) { (*this)(span.epoch, span.split, span.first, span.count, span.rows); }
   void Get(Fingerprint& print) {

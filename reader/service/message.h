@@ -22,7 +22,7 @@
 namespace headrace::reader::service {
 
 constexpr uint32_t kMessageMagic = 0x56535248;  // "HRSV" in memory
-constexpr uint16_t kMessageVersion = 9;         // 9: pools of workers
+constexpr uint16_t kMessageVersion = 10;        // 10: splits given back
 constexpr uint64_t kMessageHeaderBytes = 24;
 constexpr uint64_t kMaxMessageBytes = uint64_t{256} << 20;
 // Of a rank's address, and of the name of a host and process: a dispatcher tells every worker those
@@ -165,6 +165,17 @@ struct Lease {
   std::vector<RowRange> wanted;  // ascending, not empty
 };
 
+struct EpochSplit {
+  uint64_t epoch = 0, split = 0;
+  bool operator==(const EpochSplit&) const = default;
+};
+
+// Worker -> dispatcher, which drains it: leases of which it has made no row, and will make none.
+struct GiveBack {
+  Term term = 0;
+  std::vector<EpochSplit> splits;
+};
+
 // Worker -> dispatcher: the connection to this rank broke, with what was on it.
 struct Cut {
   Term term = 0;
@@ -187,8 +198,8 @@ struct Alive {
   uint64_t made_rows = 0, busy_ns = 0;
 };
 
-// Dispatcher -> worker: asks for no more; Bye once its leases are done. Worker -> dispatcher: wants
-// to leave, and be drained.
+// Dispatcher -> worker: asks for no more and gives back splits of which it has made no row; Bye
+// once its leases are done. Worker -> dispatcher: wants to leave, and be drained.
 struct Drain {};
 // Dispatcher -> worker or client: may go.
 struct Bye {};
@@ -264,7 +275,7 @@ struct Grant {
 using Message =
     std::variant<Join, Waiting, Started, Again, Superseded, Refused, Report, Ended, Register,
                  Session, Ask, Lease, Cut, Failed, Alive, Drain, Bye, Command, Answer, Measured,
-                 Kept, Submit, EpochsOver, AskSplits, Splits, Offer, Assign, Want, Grant>;
+                 Kept, Submit, EpochsOver, AskSplits, Splits, Offer, Assign, Want, Grant, GiveBack>;
 
 // The message on the wire. Throws Error kResources when its body is longer than kMaxMessageBytes.
 std::string Serialize(const Message& message);

@@ -238,10 +238,10 @@ Lease SplitBoard::LeaseOf(const Key& key, uint64_t worker, int64_t now_ns) {
       open.left.push_back({span.first, span.count});
     open.deal = MakeDeal(key, open.left);
   } else {
-    ++again_;  // with its deal: within a term a unit belongs to one client
+    again_ += !open.is_unmade;  // with its deal: within a term a unit belongs to one client
   }
   if (options_.mode == Mode::kIndependent) CountPending(key, &open);
-  open.lost = false;
+  open.lost = open.is_unmade = false;
   open.since_ns = now_ns;
   if (std::find(open.workers.begin(), open.workers.end(), worker) == open.workers.end())
     open.workers.push_back(worker);
@@ -302,13 +302,25 @@ void SplitBoard::WorkerLost(uint64_t worker) {
   if (held == of_worker_.end()) return;
   const std::set<Key> keys = std::move(held->second);
   of_worker_.erase(held);
-  for (const Key& key : keys) {
-    Open& open = open_.at(key);
-    std::erase(open.workers, worker);
-    if (!open.workers.empty() || open.lost) continue;  // another has it as well
-    open.lost = true;
-    lost_.push_back(key);
+  for (const Key& key : keys) Lose(key, worker, false);
+}
+
+void SplitBoard::GivenBack(uint64_t worker, std::span<const EpochSplit> splits) {
+  const auto held = of_worker_.find(worker);
+  if (held == of_worker_.end()) return;
+  for (const EpochSplit& one : splits) {
+    const Key key{one.epoch, one.split};
+    if (held->second.erase(key) > 0) Lose(key, worker, true);
   }
+}
+
+void SplitBoard::Lose(const Key& key, uint64_t worker, bool is_unmade) {
+  Open& open = open_.at(key);
+  std::erase(open.workers, worker);
+  if (!open.workers.empty() || open.lost) return;  // another has it as well
+  open.lost = true;
+  open.is_unmade = is_unmade;
+  lost_.push_back(key);
 }
 
 uint64_t SplitBoard::open_leases(uint64_t worker) const {

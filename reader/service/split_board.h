@@ -3,7 +3,8 @@
 //
 //   free --Hand--> leased --Admitted (all its rows)--> done
 //                    |  ^
-//       WorkerLost   v  | Hand, before all free ones, with the same deal and the rows not admitted
+//       WorkerLost,  |  | Hand, before all free ones, with the same deal and the rows not admitted
+//       GivenBack    v  |
 //                   lost
 //
 // Epochs are handed out one after the other; the next begins when the last split of the one before
@@ -61,6 +62,9 @@ class SplitBoard {
   // The worker's leases that are not done are lost, or what it was to send is. It may go on
   // nevertheless, and what it sends is good.
   void WorkerLost(uint64_t worker);
+  // The worker has sent no row of these and will send none. Those that it does not have do not
+  // matter. Leased again, they repeat no row.
+  void GivenBack(uint64_t worker, std::span<const EpochSplit> splits);
 
   bool is_complete() const { return left_rows_ == 0; }
   uint64_t first_epoch() const { return settled_.first_epoch(); }  // all before it are done
@@ -74,13 +78,14 @@ class SplitBoard {
   using Key = std::pair<uint64_t, uint64_t>;  // epoch, split
   struct Open {                               // leased or lost
     Deal deal;
-    std::vector<RowRange> left;     // rows that are not admitted, ascending
-    std::vector<uint64_t> workers;  // that have it
-    bool lost = false;
+    std::vector<RowRange> left;            // rows that are not admitted, ascending
+    std::vector<uint64_t> workers;         // that have it
+    bool lost = false, is_unmade = false;  // the latter: by the last of those that had it
     int64_t since_ns = 0;
     std::vector<uint64_t> units_left;  // by rank, for deals to whoever has least to come
   };
 
+  void Lose(const Key& key, uint64_t worker, bool is_unmade);
   std::optional<Key> NextLost();
   std::optional<Key> PeekFree();
   std::optional<Key> NextFree();

@@ -30,7 +30,7 @@ void Worker::Handle(const Message& message) {
     const uint32_t ranks = lease->deal.ranks;
     if (ranks == 0 || ranks != session_->clients.size()) return;  // of no job that it knows
     asked_ -= std::min<uint64_t>(asked_, 1);
-    Held held{*lease, 0};
+    Held held{*lease};
     for (const RowRange& range : lease->wanted) held.left += range.count;
     if (held.left == 0) return;
     waiting_.push_back(++last_local_);
@@ -61,6 +61,19 @@ std::optional<Worker::Taken> Worker::Take() {
   return Taken{local, leases_.at(local).lease};
 }
 
+std::optional<GiveBack> Worker::TakeUnmade() {
+  if (!is_draining_) return std::nullopt;
+  GiveBack back{term_, {}};
+  waiting_.clear();
+  std::erase_if(leases_, [&](const auto& one) {
+    const Held& held = one.second;
+    if (!held.is_made) back.splits.push_back({held.lease.epoch, held.lease.split});
+    return !held.is_made;
+  });
+  if (back.splits.empty()) return std::nullopt;
+  return back;
+}
+
 std::optional<Worker::Route> Worker::Place(uint64_t local, uint64_t unit, uint64_t rows) {
   const auto held = leases_.find(local);
   if (held == leases_.end()) return std::nullopt;
@@ -71,9 +84,11 @@ std::optional<Worker::Route> Worker::Place(uint64_t local, uint64_t unit, uint64
   return route;
 }
 
-const Lease* Worker::Find(uint64_t local) const {
+const Lease* Worker::Made(uint64_t local) {
   const auto held = leases_.find(local);
-  return held == leases_.end() ? nullptr : &held->second.lease;
+  if (held == leases_.end()) return nullptr;
+  held->second.is_made = true;
+  return &held->second.lease;
 }
 
 }  // namespace headrace::reader::service

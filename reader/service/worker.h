@@ -44,6 +44,10 @@ class Worker {
   // The next lease for the pipeline; nothing when none waits.
   std::optional<Taken> Take();
 
+  // When the worker drains, and holds leases of which the pipeline has made no row: those are over,
+  // to be said on the same connection. What it makes of them yet is of void leases.
+  std::optional<GiveBack> TakeUnmade();
+
   // Where a unit goes that the pipeline has made, all its wanted rows together.
   struct Route {
     Term term = 0;
@@ -53,8 +57,8 @@ class Worker {
   // Nothing when the lease is void. `rows` rows of the table are placed with it; the lease is over
   // when all are.
   std::optional<Route> Place(uint64_t local, uint64_t unit, uint64_t rows);
-  // The lease, unless it is void.
-  const Lease* Find(uint64_t local) const;
+  // The lease, unless it is void: rows of it have come.
+  const Lease* Made(uint64_t local);
 
   bool has_leases() const { return !leases_.empty(); }
 
@@ -68,7 +72,8 @@ class Worker {
  private:
   struct Held {
     Lease lease;
-    uint64_t left = 0;  // wanted rows that were not placed
+    uint64_t left = 0;     // wanted rows that were not placed
+    bool is_made = false;  // some rows
   };
 
   const WorkerOptions options_;

@@ -81,7 +81,7 @@ class DealUnits final : public Consumer {
     std::optional<Element> whole;
     {
       std::lock_guard lock(shared_->mutex);
-      const Lease* const lease = shared_->worker.Find(span.epoch);
+      const Lease* const lease = shared_->worker.Made(span.epoch);
       if (lease == nullptr) return joiner_.Drop(span.epoch);  // it is void
       const uint64_t wanted = WantedRowsOf(lease->wanted, RowsOfUnit(split, unit, unit_rows_));
       whole = joiner_.Add(span.epoch, unit, wanted, std::move(piece));
@@ -188,7 +188,7 @@ class WorkerLoop {
     if (leaves_ns_ > 0) return;
     leaves_ns_ = now;
     connection_->Send(Drain{});
-    if (options_.note) options_.note("finishes its splits, then ends");
+    if (options_.note) options_.note("finishes the splits that it has begun, then ends");
   }
 
   void Turn() {
@@ -207,6 +207,7 @@ class WorkerLoop {
     if (pipeline_ended_) std::rethrow_exception(pipeline_error_);
     lanes_.Check();
     Follow();
+    GiveBackUnmade();
     Feed();
     Say();
   }
@@ -310,6 +311,19 @@ class WorkerLoop {
       pipeline_ended_ = true;
       shared_.wakeup.Wake();
     });
+  }
+
+  // Whoever waits for it to go waits only for splits of which it has made rows. What it has read of
+  // others is read again elsewhere: often it drains because more is made than is taken.
+  void GiveBackUnmade() {
+    std::optional<GiveBack> back;
+    {
+      std::lock_guard lock(shared_.mutex);
+      back = shared_.worker.TakeUnmade();
+      if (!back) return;
+      if (pipeline_) splits_->Clear();
+    }
+    connection_->Send(*back);
   }
 
   void Feed() {

@@ -69,10 +69,8 @@ constexpr int kMost = 64;                              // workers
 // What of a worker's batches waits at it and on the way to the rank (send_lanes.cc), in its own
 // batch times.
 constexpr double kRoomBatches = 26;
-// What a worker that drains still hands over: that, and the splits in its pipeline's queues. With
-// default queues 27 of 40 workers took 32 s over it, while the rank took 79 batches a second of
-// all.
-constexpr double kHeldBatches = 60;
+// What a worker that drains still hands over: that, and the rest of the split that it is at.
+constexpr double kHeldBatches = kRoomBatches + kSplitRows / kBatchRows / 2.0;
 constexpr double kNoCeiling = 1e18;
 constexpr int kSimulations = 20;
 // Prices of Pecan's evaluation (ATC 2024): a consumer and a worker an hour.

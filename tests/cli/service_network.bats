@@ -125,7 +125,7 @@ rows() { jq -cS '.checksum | [.rows_count, .multiset]' "$1"; }
   [ "$code" -eq 130 ]
 }
 
-@test "a worker that gets SIGTERM finishes its splits, ends with 0, and no split is made twice" {
+@test "a worker that gets SIGTERM finishes the splits that it has begun, ends with 0, and no split is made twice" {
   start up service dispatcher t/pipeline.toml --job "$JOB" --set pipeline.batch_rows=20
   start one service worker "$JOB"
   start rank consume "service:$JOB" --checksum --json --step-time 20ms

@@ -518,5 +518,65 @@ TEST(ServiceWorkers, AreDrainedOnceTheirLeasesAreDone) {
   EXPECT_THAT(Receivers<Bye>(dispatcher.Handle(10, report, 0)), ElementsAre(20));
 }
 
+TEST(ServiceWorkers, ThatDrainGiveBackWhatTheyHaveMadeNoRowOf) {
+  Dispatcher dispatcher = MakeDispatcher(1, {{0, 4}, {4, 4}, {8, 4}, {12, 4}});
+  Join join = JoinOf(0, 20);
+  join.ranks = 1;
+  dispatcher.Handle(10, join, 0);
+  Worker worker(WorkerOptions{.instance = 7, .ahead = 4});
+  const auto tell = [&](const std::vector<Addressed>& out) {
+    for (const Addressed& one : out)
+      if (one.peer == 20) worker.Handle(one.message);
+  };
+  tell(dispatcher.Handle(20, worker.Connected(), 0));
+  dispatcher.Handle(21, Register{}, 0);
+  tell(dispatcher.Handle(20, *worker.TakeAsk(), 0));
+  // Of four leases rows of one have come, two are in the pipeline, and one waits here.
+  std::vector<Worker::Taken> taken;
+  for (int lease = 0; lease < 3; ++lease) taken.push_back(*worker.Take());
+  ASSERT_TRUE(worker.Made(taken[0].local));
+  EXPECT_FALSE(worker.TakeUnmade()) << "it does not drain";
+  std::vector<Addressed> out;
+  dispatcher.Drain(20, &out);
+  tell(out);
+  const auto back = worker.TakeUnmade();
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->splits.size(), 3u);
+  EXPECT_FALSE(worker.Take());
+  EXPECT_FALSE(worker.TakeAsk());
+  EXPECT_FALSE(worker.TakeUnmade()) << "once";
+  EXPECT_TRUE(worker.Place(taken[0].local, 0, 1)) << "what it has made rows of goes on";
+  EXPECT_FALSE(worker.Made(taken[1].local));
+  EXPECT_FALSE(worker.Place(taken[1].local, 0, 1));
+  GiveBack old = *back;
+  old.term = 99;
+  dispatcher.Handle(20, old, 0);
+  EXPECT_EQ(dispatcher.status().workers[0].open_leases, 4u) << "of another term";
+  // Whoever asked before gets them, and nothing is counted as made again.
+  EXPECT_THAT(Receivers<Lease>(dispatcher.Handle(21, Ask{100, 5}, 0)), IsEmpty());
+  EXPECT_THAT(Receivers<Lease>(dispatcher.Handle(20, *back, 0)), ElementsAre(21, 21, 21));
+  EXPECT_EQ(dispatcher.counts().again, 0u);
+  Report report;
+  report.instance = 20;
+  report.term = 100;
+  const uint64_t split = taken[0].lease.split;
+  report.admitted = {{0, split, 4 * split, 4, 4}};
+  EXPECT_THAT(Receivers<Bye>(dispatcher.Handle(10, report, 0)), ElementsAre(20))
+      << "it waits for that one alone";
+}
+
+TEST(ServiceWorkers, ThatDrainAndHaveMadeNothingMayGoAtOnce) {
+  Dispatcher dispatcher = MakeDispatcher(1, {{0, 4}, {4, 4}});
+  Join join = JoinOf(0, 20);
+  join.ranks = 1;
+  dispatcher.Handle(10, join, 0);
+  dispatcher.Handle(20, Register{}, 0);
+  dispatcher.Handle(20, Ask{100, 2}, 0);
+  std::vector<Addressed> out;
+  dispatcher.Drain(20, &out);
+  EXPECT_THAT(Receivers<Bye>(dispatcher.Handle(20, GiveBack{100, {{0, 0}}}, 0)), IsEmpty());
+  EXPECT_THAT(Receivers<Bye>(dispatcher.Handle(20, GiveBack{100, {{0, 1}}}, 0)), ElementsAre(20));
+}
+
 }  // namespace
 }  // namespace headrace::reader::service

@@ -43,7 +43,8 @@ std::vector<Message> OneOfEach() {
           Offer{1, "node7", 8, {{"/job", 3}}},
           Assign{{{"/job", 4}, {"tls:a:1", 2}}},
           Want{"job", "/job", "node7", "node7:/job", 3, 4},
-          Grant{1, 2}};
+          Grant{1, 2},
+          GiveBack{1, {{2, 3}, {4, 5}}}};
 }
 
 TEST(ServiceMessage, EveryKindSurvivesTheWire) {

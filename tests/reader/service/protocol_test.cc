@@ -21,7 +21,7 @@ uint64_t Runs(uint64_t usual) {
 struct Tally {
   uint64_t runs = 0, faults = 0, steps = 0;
   uint64_t have = 0, stale = 0, waits = 0, voided = 0, superseded = 0, generations = 0,
-           timeouts = 0, closed = 0;
+           timeouts = 0, closed = 0, given_back = 0, drained = 0;
   std::map<std::string, uint64_t> failures;
 };
 
@@ -44,6 +44,8 @@ Tally Play(Mutation mutation, uint64_t runs, uint64_t seed, bool ends_at_first) 
     tally.generations += result.generations;
     tally.timeouts += result.timeouts;
     tally.closed += result.closed;
+    tally.given_back += result.given_back;
+    tally.drained += result.drained;
     if (result.what.empty()) continue;
     if (++tally.failures[result.what] == 1)
       std::printf("run %" PRIu64 " (world seed %" PRIu64 "): %s\n", run, options.seed,
@@ -60,13 +62,15 @@ TEST(ServiceProtocol, EachRowComesOnceWhateverDies) {
               " steps; units that a client had %" PRIu64 ", of an older term %" PRIu64
               ", before a Started %" PRIu64 ", of a void lease %" PRIu64
               "; ranks superseded %" PRIu64 ", generations %" PRIu64 ", left alone %" PRIu64
-              "; states with closed epochs %" PRIu64 "\n",
+              "; states with closed epochs %" PRIu64 "; splits given back %" PRIu64 " by %" PRIu64
+              " workers drained\n",
               tally.runs, tally.faults, tally.steps, tally.have, tally.stale, tally.waits,
-              tally.voided, tally.superseded, tally.generations, tally.timeouts, tally.closed);
+              tally.voided, tally.superseded, tally.generations, tally.timeouts, tally.closed,
+              tally.given_back, tally.drained);
   EXPECT_EQ(tally.faults, 14 * tally.runs);
   // What the rules are for did happen.
-  for (const uint64_t times :
-       {tally.have, tally.stale, tally.waits, tally.voided, tally.superseded, tally.closed})
+  for (const uint64_t times : {tally.have, tally.stale, tally.waits, tally.voided, tally.superseded,
+                               tally.closed, tally.given_back, tally.drained})
     EXPECT_GT(times, 0u);
   EXPECT_GT(tally.generations, tally.runs);
   EXPECT_LT(tally.timeouts, 1 + tally.runs / 100) << "ranks wait in vain too often";

@@ -47,7 +47,8 @@ struct WorldResult {
   uint64_t steps = 0;
   int faults = 0;
   // How often what the rules are for happened.
-  uint64_t have = 0, stale = 0, waits = 0, voided = 0, superseded = 0, generations = 0, closed = 0;
+  uint64_t have = 0, stale = 0, waits = 0, voided = 0, superseded = 0, generations = 0, closed = 0,
+           given_back = 0, drained = 0;
   // Ranks that waited in vain for one that had left: it ended the job together with a process of
   // the incarnation before, which the launcher had not replaced yet.
   uint64_t timeouts = 0;
@@ -246,6 +247,10 @@ class ServiceWorld {
     if (!process->link || process->link->down.empty()) return;
     process->worker->Handle(ThroughWire(process->link->down.front()));
     process->link->down.pop_front();
+    if (!process->worker->is_over()) return;
+    ++counts_.drained;
+    Hang(&process->link);
+    *process = NewWorker();
   }
 
   void ToRank(RankProcess* process) {
@@ -267,6 +272,10 @@ class ServiceWorld {
     if (!IsConnected(process->link)) {
       process->link = Connect();
       process->link->up.push_back(process->worker->Connected());
+    }
+    if (const auto back = process->worker->TakeUnmade()) {
+      counts_.given_back += back->splits.size();
+      process->link->up.push_back(*back);
     }
     if (const auto ask = process->worker->TakeAsk()) process->link->up.push_back(*ask);
     if (Below(4) == 0) process->link->up.push_back(Alive{});
@@ -300,6 +309,7 @@ class ServiceWorld {
     }
     if (count == 0) return;
     const RowRange& split = splits_[lease.split];
+    process->worker->Made(local);
     const auto route = process->worker->Place(local, UnitOf(split, unit.first, kUnitRows), count);
     if (!route) {
       ++counts_.voided;
@@ -421,7 +431,7 @@ class ServiceWorld {
     --faults_;
     WorkerProcess& worker = workers_[Below(workers_.size())];
     RankProcess& rank = ranks_[Below(ranks_.size())];
-    switch (Below(7)) {
+    switch (Below(8)) {
       case 0:  // a worker is killed; what is on its connections may still arrive
         Hang(&worker.link);
         for (auto& [key, frames] : frames_)
@@ -442,6 +452,12 @@ class ServiceWorld {
         if (IsConnected(worker.link))
           worker.link->up.push_back(Cut{worker.worker->term(), rank.rank});
         return;
+      case 6: {  // it, or somebody who decides on workers, has it drained
+        if (!IsConnected(worker.link)) return;
+        std::vector<Addressed> out;
+        dispatcher_->Drain(worker.link->id, &out);
+        return Deliver(std::move(out));
+      }
       default:  // a rank loses its dispatcher
         Hang(&rank.link);
         return;

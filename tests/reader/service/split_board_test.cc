@@ -58,6 +58,27 @@ TEST(SplitBoard, GivesLostSplitsFirstWithTheirDealAndWithoutTheRowsAdmitted) {
   EXPECT_EQ(board.leased_again(), 2u);
 }
 
+TEST(SplitBoard, WhatIsGivenBackIsLeasedNextAndRepeatsNothing) {
+  SplitBoard board({.ranks = 2, .unit_rows = 4, .in_file_order = true}, TableOf(4, 10), 1);
+  const Lease begun = *board.Hand(1, 0), unmade = *board.Hand(1, 0), other = *board.Hand(2, 0);
+  const std::vector<EpochSplit> back = {{0, unmade.split}, {0, other.split}, {7, 0}, {0, 99}};
+  board.GivenBack(1, back);
+  board.GivenBack(3, back);
+  EXPECT_EQ(board.open_leases(1), 1u);
+  EXPECT_EQ(board.open_leases(2), 1u) << "what another worker holds is not its to give";
+  const Lease again = *board.Hand(2, 0);
+  EXPECT_EQ(again.split, unmade.split) << "before what nobody had";
+  EXPECT_EQ(again.deal, unmade.deal);
+  EXPECT_EQ(again.wanted, unmade.wanted);
+  EXPECT_EQ(board.leased_again(), 0u);
+  board.WorkerLost(2);
+  board.WorkerLost(1);
+  for (int lease = 0; lease < 3; ++lease) ASSERT_TRUE(board.Hand(4, 0));
+  EXPECT_EQ(board.leased_again(), 3u) << "what is lost afterwards is repeated as ever";
+  board.GivenBack(4, std::vector<EpochSplit>{{0, begun.split}});
+  EXPECT_TRUE(board.has_unleased());
+}
+
 // Pieces that overlap, repeat, and come of splits that nobody has.
 TEST(SplitBoard, WhateverPiecesAreAdmittedTheOtherRowsAreWanted) {
   const uint64_t seed = TestSeed();
