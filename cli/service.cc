@@ -426,7 +426,8 @@ HR_COMMAND(
        options->status->AddFlag(
            "--json", options->json,
            "Print one JSON object (schema headrace.service/1, of a pool headrace.pool/1)");
-       options->drain = subcommand("drain", "lets a worker finish the splits that it has begun, and end");
+       options->drain =
+           subcommand("drain", "lets a worker finish the splits that it has begun, and end");
        job(options->drain);
        options->drain->AddOption("WORKER", options->worker, "Its number, as status says it")
            ->TypeName("WORKER")

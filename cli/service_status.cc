@@ -237,6 +237,7 @@ std::string DescribeStatus(const ServiceOptions& options, const DispatcherStatus
       {"admitted_rows_count",
        status.is_running ? nlohmann::json(status.rows - status.left_rows) : nlohmann::json()},
       {"leased_again_count", status.leased_again},
+      {"given_back_count", status.given_back},
       {"workers_lost_count", status.workers_lost},
       {"rows_per_second",
        status.rows_per_second > 0 ? nlohmann::json(status.rows_per_second) : nlohmann::json()},

@@ -43,6 +43,7 @@ struct MeasurementSink::Series {
   std::optional<double> running_ratio;
   int64_t last_ns = 0;       // when it was read last
   int64_t told_from_ns = 0;  // since when what was read since the last Take may have happened
+  int64_t stored_to_ns = 0;  // gauges: the end of the last interval
   int64_t first_ns = 0;      // gauges: how long its first value stands for
   // Counters: total = base + last - origin.
   double base = 0, last = 0, taken = 0;
@@ -291,9 +292,11 @@ void MeasurementSink::TakeSeries(const Key& key, int64_t now_ns, Series* series,
         counter ? total.last - series->taken
                 : series->recent_sum / static_cast<double>(std::max<int64_t>(1, series->recent));
     // A probe that is read seldom tells of all that was since it was read before.
-    const int64_t from_ns = std::min(taken_ns, series->told_from_ns);
+    const int64_t from_ns =
+        std::max(series->stored_to_ns, std::min(taken_ns, series->told_from_ns));
     if (!counter || value != 0) {
       batch->intervals.push_back({series->id, from_ns, now_ns - from_ns, value});
+      if (!counter) series->stored_to_ns = now_ns;
     }
   }
   batch->totals.push_back(total);

@@ -30,7 +30,8 @@ ServiceScaling::ServiceScaling(uint32_t least, uint32_t most, bool is_lockstep, 
 
 // Waste is what workers could have made in their time beyond what ranks took. How long they had no
 // room does not say it: meanwhile the stages before still fill their queues. Nor does it in a
-// moment in which ranks take what had been made before; those that drain make and send as well.
+// moment in which ranks take what had been made before. Workers that drain make and send as well,
+// but part of what they work on they gave back: what a worker can make is known by the others.
 void ServiceScaling::ObserveWorkers(const service::DispatcherStatus& status,
                                     std::map<uint64_t, Seen>* now, reader::FleetObservation* seen) {
   double served_s = 0, busy_s = 0, made = 0;
@@ -42,6 +43,7 @@ void ServiceScaling::ObserveWorkers(const service::DispatcherStatus& status,
     const auto before = seen_.find(one.instance);
     if (before == seen_.end() || is.connected_ns < before->second.connected_ns) continue;
     served_s += static_cast<double>(is.connected_ns - before->second.connected_ns) / 1e9;
+    if (one.is_draining) continue;
     busy_s += static_cast<double>(is.busy_ns - before->second.busy_ns) / 1e9;
     made += static_cast<double>(is.made_rows - before->second.made_rows);
   }

@@ -313,15 +313,18 @@ void LiveRun::ReadWindows(int64_t from_ns, int64_t to_ns) {
   for (auto& [start, window] : windows) figures_.run.windows.push_back(std::move(window));
 }
 
+// By their ends: what a probe that is read seldom says begins before the last look.
 void LiveRun::ReadCourses(int64_t from_ns, int64_t to_ns) {
+  constexpr int64_t kLongestNs = 15'000'000'000;  // probes are read every 10 s at least
   const SqlResult result = store_->Query(
       "SELECT start_ns, duration_ns, metric, cause, value FROM measurement_interval "
-      "WHERE run_id = ?1 AND start_ns > ?2 AND start_ns < ?3 AND process_id IS NULL "
+      "WHERE run_id = ?1 AND start_ns > ?4 AND start_ns < ?3 AND start_ns + duration_ns > ?2 + 1 "
+      "AND start_ns + duration_ns <= ?3 AND process_id IS NULL "
       "AND operator IS NULL AND (metric IN ('process_cpu_ns', 'process_rss_bytes', "
       "'process_read_bytes') OR metric = 'pressure_ns' AND subject = '' AND cause IN "
       "('cpu some', 'io some') OR metric = 'gpu_use_ratio' AND cause = 'compute') "
       "ORDER BY start_ns",
-      {run_id_, from_ns, to_ns});
+      {run_id_, from_ns, to_ns, std::max<int64_t>(0, from_ns - kLongestNs) - 1});
   EachRow(result, [&](const SqlRow& row) {
     const std::optional<double> value = row.Real("value");
     if (!value) return;

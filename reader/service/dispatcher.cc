@@ -383,7 +383,7 @@ void Dispatcher::ServeSlow(int64_t now_ns, Out* out) {
 
 void Dispatcher::On(uint64_t peer, const GiveBack& back, int64_t now_ns, Out* out) {
   if (!workers_.contains(peer) || !board_ || back.term != job_.term()) return;
-  board_->GivenBack(peer, back.splits);
+  counts_.given_back += board_->GivenBack(peer, back.splits);
   EndDrained(out);
   Serve(now_ns, out);
 }
@@ -515,6 +515,7 @@ DispatcherStatus Dispatcher::status() const {
   status.rows = rows_;
   status.left_rows = board_ ? board_->left_rows() : rows_;
   status.leased_again = board_ ? board_->leased_again() : 0;
+  status.given_back = counts_.given_back;
   status.workers_lost = counts_.lost;
   if (board_ && term_ns_ > 0)
     status.rows_per_second = static_cast<double>(term_left_rows_ - board_->left_rows()) /

@@ -71,7 +71,7 @@ struct DispatcherStatus {
   bool is_running = false, is_complete = false;  // the latter: every rank has delivered its rows
   bool is_endless = false;                       // rows and left_rows say nothing
   uint64_t rows = 0, left_rows = 0;  // of all epochs; the latter is unknown (= rows) until it runs
-  uint64_t leased_again = 0, workers_lost = 0;
+  uint64_t leased_again = 0, given_back = 0, workers_lost = 0;
   double rows_per_second = 0;  // admitted in this term; 0: not known yet
   std::vector<RankStatus> ranks;
   std::vector<WorkerStatus> workers;
@@ -83,8 +83,10 @@ struct DispatcherCounts {
   int64_t serving_ns = 0;   // integral of the workers that are connected and not silent
   int64_t no_split_ns = 0;  // of it: they had asked and had none, and no split was left to lease
   uint64_t leases = 0;
-  uint64_t again = 0, again_rows = 0;  // of them, those of a split that was leased before
-  uint64_t lost = 0;                   // workers, while they had splits
+  // Of them, those of a split that was leased before, and not given back.
+  uint64_t again = 0, again_rows = 0;
+  uint64_t given_back = 0;  // by workers that drain: read in part, no row made
+  uint64_t lost = 0;        // workers, while they had splits
 };
 // What is worth a line in the job's history.
 struct DispatcherEvent {
@@ -103,8 +105,8 @@ class Dispatcher {
   std::vector<Addressed> Gone(uint64_t peer, int64_t now_ns);
   // Call a few times a second: workers that went silent, backups for slow ones.
   std::vector<Addressed> Tick(int64_t now_ns);
-  // The worker gets no leases any more and ends when those that it has begun are done. False: there
-  // is no such worker.
+  // The worker gets no leases any more and ends when those that it has made rows of are done.
+  // False: there is no such worker.
   bool Drain(uint64_t peer, std::vector<Addressed>* out);
 
   const DispatcherOptions& options() const { return options_; }

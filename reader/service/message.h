@@ -170,7 +170,7 @@ struct EpochSplit {
   bool operator==(const EpochSplit&) const = default;
 };
 
-// Worker -> dispatcher, which drains it: leases of which it has made no row, and will make none.
+// Worker -> dispatcher, which drains it: leases of which it has made no row, and will send none.
 struct GiveBack {
   Term term = 0;
   std::vector<EpochSplit> splits;

@@ -89,9 +89,9 @@ bool PoolProcess::Run() {
   state.is_parting = true;
   state.Send(state.pool.BeginParting());
   if (state.options.note && state.pool.has_machines())
-    state.options.note(
-        fmt::format("ends once workers have finished their splits, after {} s at most",
-                    state.options.parting_ns / 1'000'000'000));
+    state.options.note(fmt::format(
+        "ends once workers have finished the splits that they have begun, after {} s at most",
+        state.options.parting_ns / 1'000'000'000));
   const int64_t until = MonotonicNs() + state.options.parting_ns;
   while (state.pool.has_machines() && MonotonicNs() < until) state.Turn();
   return state.was_told_to_end;

@@ -74,8 +74,11 @@ void SplitBoard::BeginEpoch() {
 
 std::optional<SplitBoard::Key> SplitBoard::NextLost() {
   while (!lost_.empty()) {
-    const Key key = lost_.front();
-    lost_.pop_front();
+    // In file order ranks wait for the first, whoever lost it last.
+    const auto next =
+        options_.in_file_order ? std::min_element(lost_.begin(), lost_.end()) : lost_.begin();
+    const Key key = *next;
+    lost_.erase(next);
     const auto open = open_.find(key);
     if (open != open_.end() && open->second.lost) return key;
   }
@@ -305,13 +308,17 @@ void SplitBoard::WorkerLost(uint64_t worker) {
   for (const Key& key : keys) Lose(key, worker, false);
 }
 
-void SplitBoard::GivenBack(uint64_t worker, std::span<const EpochSplit> splits) {
+uint64_t SplitBoard::GivenBack(uint64_t worker, std::span<const EpochSplit> splits) {
   const auto held = of_worker_.find(worker);
-  if (held == of_worker_.end()) return;
+  if (held == of_worker_.end()) return 0;
+  uint64_t had = 0;
   for (const EpochSplit& one : splits) {
     const Key key{one.epoch, one.split};
-    if (held->second.erase(key) > 0) Lose(key, worker, true);
+    if (held->second.erase(key) == 0) continue;
+    ++had;
+    Lose(key, worker, true);
   }
+  return had;
 }
 
 void SplitBoard::Lose(const Key& key, uint64_t worker, bool is_unmade) {

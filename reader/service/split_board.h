@@ -62,9 +62,10 @@ class SplitBoard {
   // The worker's leases that are not done are lost, or what it was to send is. It may go on
   // nevertheless, and what it sends is good.
   void WorkerLost(uint64_t worker);
-  // The worker has sent no row of these and will send none. Those that it does not have do not
-  // matter. Leased again, they repeat no row.
-  void GivenBack(uint64_t worker, std::span<const EpochSplit> splits);
+  // The worker has sent no row of these and will send none, so that leased again they repeat none
+  // (but for one that it had twice, with a broken connection between). Those that it does not have
+  // do not matter. Returns how many it had.
+  uint64_t GivenBack(uint64_t worker, std::span<const EpochSplit> splits);
 
   bool is_complete() const { return left_rows_ == 0; }
   uint64_t first_epoch() const { return settled_.first_epoch(); }  // all before it are done

@@ -84,7 +84,7 @@ std::optional<Worker::Route> Worker::Place(uint64_t local, uint64_t unit, uint64
   return route;
 }
 
-const Lease* Worker::Made(uint64_t local) {
+const Lease* Worker::MarkMade(uint64_t local) {
   const auto held = leases_.find(local);
   if (held == leases_.end()) return nullptr;
   held->second.is_made = true;

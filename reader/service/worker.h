@@ -57,8 +57,8 @@ class Worker {
   // Nothing when the lease is void. `rows` rows of the table are placed with it; the lease is over
   // when all are.
   std::optional<Route> Place(uint64_t local, uint64_t unit, uint64_t rows);
-  // The lease, unless it is void: rows of it have come.
-  const Lease* Made(uint64_t local);
+  // Rows of it have come out of the pipeline. The lease, unless it is void.
+  const Lease* MarkMade(uint64_t local);
 
   bool has_leases() const { return !leases_.empty(); }
 

@@ -81,7 +81,7 @@ class DealUnits final : public Consumer {
     std::optional<Element> whole;
     {
       std::lock_guard lock(shared_->mutex);
-      const Lease* const lease = shared_->worker.Made(span.epoch);
+      const Lease* const lease = shared_->worker.MarkMade(span.epoch);
       if (lease == nullptr) return joiner_.Drop(span.epoch);  // it is void
       const uint64_t wanted = WantedRowsOf(lease->wanted, RowsOfUnit(split, unit, unit_rows_));
       whole = joiner_.Add(span.epoch, unit, wanted, std::move(piece));

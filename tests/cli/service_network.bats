@@ -134,7 +134,7 @@ rows() { jq -cS '.checksum | [.rows_count, .multiset]' "$1"; }
   kill -TERM "$one"
   wait "$one"
   "$HEADRACE" service status "$JOB" --json > "$DIR/status" || true
-  [ ! -s "$DIR/status" ] || [ "$(jq .leased_again_count "$DIR/status")" -eq 0 ]
+  [ ! -s "$DIR/status" ] || jq -e '.leased_again_count == 0 and .given_back_count > 0' "$DIR/status"
   wait "$rank"
   [ "$(rows "$DIR/rank.out")" = "$(rows want)" ]
   wait "$up"

@@ -229,6 +229,37 @@ TEST_F(TopStore, KeepsTheEndOfALongRunOnly) {
   EXPECT_EQ(run.figures().run.windows.size(), 600u);
 }
 
+// A device is read every second or more seldom, and its use stored with the interval that it was
+// read in.
+TEST_F(TopStore, WhatIsReadSeldomIsSeenOnceHoweverOftenOneLooks) {
+  collectors::RunStore store(path_);
+  const int64_t id = store.BeginRun(Info("seldom"));
+  LiveRun run(path_, id);
+  constexpr int64_t kEach = 5;  // intervals
+  for (int64_t i = 0; i < 20; ++i) {
+    collectors::MeasurementBatch batch;
+    if (i == 0) {
+      batch.metrics.push_back({"gpu_use_ratio", "ratio", "gauge", "nvml", "", "h"});
+      collectors::MeasurementRow row;
+      row.metric = "gpu_use_ratio";
+      row.source = "nvml";
+      row.subject = "gpu0";
+      row.cause = "compute";
+      batch.definitions.push_back(row);
+    }
+    if (i % kEach == kEach - 1) {
+      const int64_t end_ns = Interval(i + 1).start_ns, from_ns = Interval(i + 1 - kEach).start_ns;
+      batch.intervals.push_back({0, from_ns, end_ns - from_ns, 0.5});
+      batch.totals.push_back({0, end_ns, 0.5 * static_cast<double>(end_ns), 0.5, 0.5, 0.5, {}});
+    }
+    store.Append(id, {Interval(i)}, batch);
+    run.Read();
+  }
+  const auto& courses = run.figures().courses;
+  ASSERT_TRUE(courses.contains(MachineFigure::kAccelerator));
+  EXPECT_EQ(courses.at(MachineFigure::kAccelerator).size(), 20u / kEach);
+}
+
 // Pressure is read apart from the windows: a short one may be given more than its own time.
 TEST_F(TopStore, NobodyWaitsForMoreThanAllOfTheTime) {
   collectors::RunStore store(path_);

@@ -1,5 +1,5 @@
 -- The course of measurements, per stored interval. No row: a counter did not grow in it. What a
--- probe that is read seldom counted is of the time since it was read before: a longer interval.
+-- probe that is read seldom says is of the time since it was read before: a longer interval.
 DROP VIEW IF EXISTS measurement_interval;
 CREATE VIEW measurement_interval AS SELECT
   i.run_id,

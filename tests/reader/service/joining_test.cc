@@ -534,7 +534,7 @@ TEST(ServiceWorkers, ThatDrainGiveBackWhatTheyHaveMadeNoRowOf) {
   // Of four leases rows of one have come, two are in the pipeline, and one waits here.
   std::vector<Worker::Taken> taken;
   for (int lease = 0; lease < 3; ++lease) taken.push_back(*worker.Take());
-  ASSERT_TRUE(worker.Made(taken[0].local));
+  ASSERT_TRUE(worker.MarkMade(taken[0].local));
   EXPECT_FALSE(worker.TakeUnmade()) << "it does not drain";
   std::vector<Addressed> out;
   dispatcher.Drain(20, &out);
@@ -546,7 +546,7 @@ TEST(ServiceWorkers, ThatDrainGiveBackWhatTheyHaveMadeNoRowOf) {
   EXPECT_FALSE(worker.TakeAsk());
   EXPECT_FALSE(worker.TakeUnmade()) << "once";
   EXPECT_TRUE(worker.Place(taken[0].local, 0, 1)) << "what it has made rows of goes on";
-  EXPECT_FALSE(worker.Made(taken[1].local));
+  EXPECT_FALSE(worker.MarkMade(taken[1].local));
   EXPECT_FALSE(worker.Place(taken[1].local, 0, 1));
   GiveBack old = *back;
   old.term = 99;

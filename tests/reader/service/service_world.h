@@ -250,6 +250,9 @@ class ServiceWorld {
     if (!process->worker->is_over()) return;
     ++counts_.drained;
     Hang(&process->link);
+    // All that anybody waits for is admitted: the lanes end with what they hold.
+    for (auto& [key, frames] : frames_)
+      if (key.first == process->id) frames.clear();
     *process = NewWorker();
   }
 
@@ -292,6 +295,10 @@ class ServiceWorld {
     }
     if (process->working.empty()) return;
     auto& working = process->working[Below(process->working.size())];
+    if (Below(8) == 0) {  // a part of a unit, of which the rest is to come
+      process->worker->MarkMade(working.taken.local);
+      return;
+    }
     const size_t at = Below(working.units.size());
     const RowRange unit = working.units[at];
     working.units.erase(working.units.begin() + static_cast<ptrdiff_t>(at));
@@ -309,10 +316,10 @@ class ServiceWorld {
     }
     if (count == 0) return;
     const RowRange& split = splits_[lease.split];
-    process->worker->Made(local);
+    process->worker->MarkMade(local);
     const auto route = process->worker->Place(local, UnitOf(split, unit.first, kUnitRows), count);
     if (!route) {
-      ++counts_.voided;
+      counts_.voided += lease.term != process->worker->term();  // and not given back
       return;
     }
     const std::string& address = process->worker->session()->clients.at(route->rank);

@@ -73,10 +73,14 @@ TEST(SplitBoard, WhatIsGivenBackIsLeasedNextAndRepeatsNothing) {
   EXPECT_EQ(board.leased_again(), 0u);
   board.WorkerLost(2);
   board.WorkerLost(1);
-  for (int lease = 0; lease < 3; ++lease) ASSERT_TRUE(board.Hand(4, 0));
+  for (int lease = 0; lease < 4; ++lease) ASSERT_TRUE(board.Hand(4, 0));
   EXPECT_EQ(board.leased_again(), 3u) << "what is lost afterwards is repeated as ever";
-  board.GivenBack(4, std::vector<EpochSplit>{{0, begun.split}});
+  EXPECT_FALSE(board.Hand(5, 0));
+  // In file order the first of them is next, whatever came back before.
+  EXPECT_EQ(board.GivenBack(4, std::vector<EpochSplit>{{0, other.split}, {0, begun.split}}), 2u);
   EXPECT_TRUE(board.has_unleased());
+  EXPECT_EQ(board.Hand(5, 0)->split, begun.split);
+  EXPECT_EQ(board.Hand(5, 0)->split, other.split);
 }
 
 // Pieces that overlap, repeat, and come of splits that nobody has.
