@@ -50,6 +50,13 @@ bool TimersEndPolls(const Outside& out) {
   return home.timed_out >= kThreadsAtOneThing / 2 && home.timed_out >= kClearlyMost * home.network;
 }
 
+// Whether the threads of a run-time of C++ wait for each other at no lock, but for something to do,
+// while the consumer's thread computes more than all of them.
+bool OnlyConsumerWorks(const Outside& out) {
+  return out.findings[0].limit == OutsideLimit::kLock && out.native_waits.AreConditions() &&
+         out.units[0].shares.on_cpu > CountsAtHome(out).on_cpu;
+}
+
 // Threads at work: they compute, or wait in a library that Python does not show.
 std::optional<ThreadsFinding> FindAtWork(const Outside& out, const PythonActivity& seen) {
   const double works = seen.Others(Activity::kWorks);
@@ -213,6 +220,8 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
     found = FindAtGoroutines(*out->goroutines);
   } else if (at_home && out->native && out->native->IsLoading(out->steady_s)) {
     found = ThreadsFinding{OutsideLimit::kProducers, ""};
+  } else if (at_home && out->native && OnlyConsumerWorks(*out)) {
+    found = ThreadsFinding{OutsideLimit::kConsumer, ""};
   } else if (at_home) {
     found = FindAtHome(*out, judge.Receives(0, whole));
   } else if (out->feeder_activity) {

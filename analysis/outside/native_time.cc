@@ -62,6 +62,25 @@ bool NativeTime::IsLoading(double steady_s) const {
          loads_s >= kRunTimeLoads * steady_s;
 }
 
+bool NativeWaits::AreConditions() const {
+  return condition_s > 0 && condition_s >= kMostOfRunTime * (condition_s + lock_s);
+}
+
+NativeWaits LookAtNativeWaits(const RunView& run, const std::vector<int64_t>& process_ids,
+                              const std::string& thread) {
+  constexpr std::string_view kConditions[] = {"std::condition_variable",
+                                              "CondVar::", "Eigen::EventCount", "WaitForWork"};
+  const std::set<int64_t> ids(process_ids.begin(), process_ids.end());
+  NativeWaits waits;
+  for (const StackRow& stack : run.stacks) {
+    if (stack.kind != "off_cpu" || !stack.process_id || !ids.contains(*stack.process_id)) continue;
+    if (stack.thread != thread || stack.folded.find(";[lock];") == std::string::npos) continue;
+    const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
+    (HasAny(stack.folded, kConditions) ? waits.condition_s : waits.lock_s) += seconds;
+  }
+  return waits;
+}
+
 std::optional<NativeTime> LookAtNative(const RunView& run,
                                        const std::vector<int64_t>& process_ids) {
   const std::set<int64_t> ids(process_ids.begin(), process_ids.end());

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "analysis/run/run_view.h"
@@ -22,6 +23,15 @@ struct NativeTime {
   bool IsStep(double waits_s, double cores) const;
   bool IsLoading(double steady_s) const;
 };
+
+// Why threads of C++ wait for each other: at a lock, or for a condition, such as having something
+// to do, or room for what was made. By stacks off the CPU; the kernel has both as locks.
+struct NativeWaits {
+  double lock_s = 0, condition_s = 0;
+  bool AreConditions() const;  // nearly all of them
+};
+NativeWaits LookAtNativeWaits(const RunView& run, const std::vector<int64_t>& process_ids,
+                              const std::string& thread);
 
 // Of the threads of these processes on a CPU. Nothing where no function of such a run-time was
 // seen.

@@ -341,7 +341,20 @@ bool FollowEachOther(const Outside& out) {
          AreStartedAgainAndAgain(unit, out.kinds[unit.kind].pids.size(), out.steady_s);
 }
 
+bool ExchangeWithPool(const Outside& out) {
+  constexpr double kThreadsOfPool = 3.5;  // three; more are of something else, which may compute
+  if (out.findings.empty() || out.findings[0].limit != OutsideLimit::kProducers) return false;
+  const OutsideUnit& unit = out.units[out.culprit];
+  return out.culprit != 0 && unit.kind == out.units[0].kind && !out.is_busy_thread &&
+         unit.threads_count <= kThreadsOfPool && out.home_activity &&
+         out.home_activity->samples_count >= kFewestSamples &&
+         out.home_activity->pool_ratio >= kClearlyMost;
+}
+
 std::string WhyMoreDoNotHelp(const Outside& out, const std::string& what) {
+  if (ExchangeWithPool(out)) {
+    return what + " hand tasks to a pool and take its results: a pool has one thread for each";
+  }
   if (HasIdleThreads(out)) {
     return fmt::format("{} compute {} of their time: more of them may be idle, too", what,
                        FormatPercent(out.units[out.culprit].shares.on_cpu));
@@ -507,6 +520,11 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
     return out;
   }
   if (out.culprit != 0) {
+    const OutsideUnit& unit = out.units[out.culprit];
+    if (unit.kind == out.units[0].kind) {
+      out.native_waits = LookAtNativeWaits(run, out.kinds[unit.kind].process_ids,
+                                           out.groups[unit.key_group].thread);
+    }
     out.feeder_activity = LookAtActivity(run, out.kinds[out.units[out.culprit].kind].process_ids);
   }
   AskActivity(judge, whole, lost.share, &out);

@@ -31,8 +31,11 @@ bool HasIdleThreads(const Outside& outside);
 // by others: more of them at a time start as often.
 bool FollowEachOther(const Outside& outside);
 
-// Why more of those that limit (`what`) would not help, in words; empty: neither of the above is
-// so.
+// Whether those that limit by what they compute are the threads of a multiprocessing.Pool that hand
+// tasks to its processes and take results from them: a Pool has one of each.
+bool ExchangeWithPool(const Outside& outside);
+
+// Why more of those that limit (`what`) would not help, in words; empty: none of the above is so.
 std::string WhyMoreDoNotHelp(const Outside& outside, const std::string& what);
 
 // Whether the consumer computes beside workers that are processes: taking a batch that was pickled

@@ -96,6 +96,14 @@ bool Pickles(const PythonFrame& frame) {
   return name == "recv" || name == "send";
 }
 
+// The threads of a multiprocessing.Pool in the process that has it.
+bool HandlesPool(const std::vector<PythonFrame>& frames) {
+  return std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+    return IsIn(frame, "multiprocessing/pool.py") &&
+           frame.function.find("_handle_") != std::string_view::npos;
+  });
+}
+
 bool Sleeps(const PythonFrame& frame) {
   return frame.sleeps || frame.function == "sleep" || frame.function.ends_with(".sleep") ||
          IsIn(frame, "tenacity/nap.py");
@@ -151,6 +159,7 @@ std::optional<PythonActivity> LookAtActivity(const RunView& run,
                                              const std::vector<int64_t>& process_ids) {
   PythonActivity seen;
   std::array<std::map<std::string, double>, kNumActivities> places, threads;
+  double others_s = 0, pool_s = 0;
   const std::set<int64_t> ids(process_ids.begin(), process_ids.end());
   for (const StackRow& stack : run.stacks) {
     if (stack.kind != "python" || !stack.process_id || !ids.contains(*stack.process_id)) continue;
@@ -169,11 +178,14 @@ std::optional<PythonActivity> LookAtActivity(const RunView& run,
       continue;
     }
     seen.others[at] += seconds;
+    others_s += seconds;
+    pool_s += HandlesPool(frames) ? seconds : 0;
     const PythonFrame* own = InnermostOwn(frames, 0);
     places[at][(own != nullptr ? *own : frames.back()).Name()] += seconds;
     threads[at][OwnName(stack.thread)] += seconds;
   }
   if (seen.sampled_s + seen.imports_s <= 0) return std::nullopt;
+  seen.pool_ratio = others_s > 0 ? pool_s / others_s : 0;
   const double each_s = std::max(seen.sampled_s, 1e-9);
   for (size_t a = 0; a < kNumActivities; ++a) {
     seen.main[a] /= each_s;

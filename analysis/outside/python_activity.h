@@ -33,6 +33,8 @@ Activity ActivityOf(const std::vector<PythonFrame>& frames);
 struct PythonActivity {
   double sampled_s = 0;  // of main threads, without imports
   double imports_s = 0;  // in which these load modules
+  // Of the samples of all others, those of a multiprocessing.Pool's own threads.
+  double pool_ratio = 0;
   int64_t samples_count = 0;
   // Mean number of threads at it, of one process: main threads, and all others.
   std::array<double, kNumActivities> main = {}, others = {};

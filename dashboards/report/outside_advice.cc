@@ -62,7 +62,8 @@ double ThreadsNow(const OutsideUnit& unit) { return std::max(1.0, std::round(uni
 std::optional<analysis::MoreProducers> MoreOf(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
   if (seen.findings[0].limit != OutsideLimit::kProducers || unit.uneven || seen.is_busy_thread ||
-      !seen.cores_free || seen.core_budget.cores.value_or(0) <= 0) {
+      analysis::ExchangeWithPool(seen) || !seen.cores_free ||
+      seen.core_budget.cores.value_or(0) <= 0) {
     return std::nullopt;
   }
   return analysis::RoomForMore(ThreadsNow(unit), seen.stall_ratio, unit.shares.on_cpu,
@@ -97,8 +98,9 @@ std::string AdviceForProducers(const Outside& seen) {
            "one thread unpickles what all of them send";
   }
   if (!PoolThreadDoes(seen).empty()) {
-    return "exchange less with the pool's processes, or share memory with them "
-           "(multiprocessing.shared_memory): more processes do not help";
+    return "exchange less with the pool's processes: several items for each task (chunksize of "
+           "imap and map), or memory shared with them (multiprocessing.shared_memory). More "
+           "processes do not help";
   }
   if (seen.is_busy_thread) {
     return fmt::format("make {} cheaper, or divide its work among several processes",
@@ -128,8 +130,15 @@ std::string AdviceForProducers(const Outside& seen) {
   }
   const double now = ThreadsNow(unit), to = more->count, free = *seen.cores_free;
   if (to <= now) return fmt::format("{}: no core is left for more of them", cheaper);
-  return fmt::format("{} ({:.1f} of {:.1f} cores are free, each takes {:.2f}); or {}",
-                     NumberChange(seen, to), free, cores, unit.shares.on_cpu, cheaper);
+  const std::string number = fmt::format("{} ({:.1f} of {:.1f} cores are free, each takes {:.2f})",
+                                         NumberChange(seen, to), free, cores, unit.shares.on_cpu);
+  const auto asked = AskedProcess(seen);
+  if (!asked) return fmt::format("{}; or {}", number, cheaper);
+  // The longer part first.
+  const std::string exchange = "fewer and larger exchanges with " + asked->name;
+  return asked->wait_ratio > unit.shares.on_cpu
+             ? fmt::format("{}; or {}; or {}", exchange, number, cheaper)
+             : fmt::format("{}; or {}; or {}", number, cheaper, exchange);
 }
 
 std::string AdviceForCores(const Outside& seen) {

@@ -1,5 +1,7 @@
 #include "dashboards/report/outside_names.h"
 
+#include <fmt/format.h>
+
 namespace headrace::dashboards {
 namespace {
 
@@ -29,7 +31,32 @@ bool StartsProcessesAgain(const analysis::Outside& seen) {
   return !IsWorkerOfTorch(seen) && analysis::FollowEachOther(seen);
 }
 
+std::optional<Asked> AskedProcess(const analysis::Outside& seen) {
+  constexpr double kGoodPart = 0.25;
+  const analysis::OutsideUnit& unit = seen.units[seen.culprit];
+  if (unit.kind == seen.units[0].kind || unit.shares.wait_input < kGoodPart) return std::nullopt;
+  const double own_s = seen.groups[unit.key_group].time.total();
+  std::optional<Asked> asked;
+  for (size_t u = 1; u < seen.units.size(); ++u) {
+    const analysis::OutsideUnit& other = seen.units[u];
+    const bool is_another = other.kind != unit.kind && other.kind != seen.units[0].kind;
+    if (!is_another || seen.kinds[other.kind].pids.size() != 1) continue;
+    double waits_s = 0;
+    for (const analysis::WakeEdge& edge : seen.edges) {
+      if (edge.wakee != unit.key_group || !edge.waker) continue;
+      if (seen.groups[*edge.waker].kind == other.kind) waits_s += edge.wait_s;
+    }
+    const double ratio = own_s > 0 ? waits_s / own_s : 0;
+    if (ratio < kGoodPart || (asked && asked->wait_ratio >= ratio)) continue;
+    asked = Asked{
+        fmt::format("process {} ({})", seen.kinds[other.kind].name, seen.kinds[other.kind].pids[0]),
+        ratio};
+  }
+  return asked;
+}
+
 std::string PoolThreadDoes(const analysis::Outside& seen) {
+  if (analysis::ExchangeWithPool(seen)) return "hands over tasks and results";
   if (!seen.is_busy_thread || !seen.python_threads) return "";
   const std::string& function = seen.python_threads->busy_function;
   if (function.find("_handle_tasks (multiprocessing/pool.py") != std::string::npos) {

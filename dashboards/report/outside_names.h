@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "analysis/advice/statements.h"
@@ -20,6 +21,14 @@ bool StartsProcessesAgain(const analysis::Outside& seen);
 
 // Whether the threads that limit unpickle what the processes of a pool send.
 bool Unpickles(const analysis::Outside& seen);
+
+// Another process than the consumer's for which those that limit, processes as well, wait for a
+// good part of their time: whom they ask, or who feeds them.
+struct Asked {
+  std::string name;  // "process python (200)"
+  double wait_ratio = 0;
+};
+std::optional<Asked> AskedProcess(const analysis::Outside& seen);
 
 // What the thread that limits does for a multiprocessing.Pool; empty: it is none of a pool's own.
 std::string PoolThreadDoes(const analysis::Outside& seen);

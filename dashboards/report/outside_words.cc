@@ -121,6 +121,10 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
       if (seen.culprit == 0) break;
       if (Unpickles(seen)) return "unpickling in " + UnitWord(seen, seen.culprit);
       if (seen.is_busy_thread) return BusyThreadWord(seen);
+      if (analysis::ExchangeWithPool(seen)) {
+        return fmt::format("handing over tasks and results, in {}'s threads for a pool",
+                           seen.ConsumerWord());
+      }
       if (seen.units[seen.culprit].uneven) {
         return "the slowest of " + UnitWord(seen, seen.culprit);
       }
@@ -307,6 +311,11 @@ std::string LimitOfOne(const Outside& seen) {
       text += ", most of it in " + seen.compute_place;
     } else if (!seen.activity_place.empty()) {
       text += ", in " + seen.activity_place;
+    }
+    const auto asked = first.limit == OutsideLimit::kProducers ? AskedProcess(seen) : std::nullopt;
+    if (asked) {
+      text +=
+          fmt::format("; {} of their time they wait for {}", Share(asked->wait_ratio), asked->name);
     }
     return text;
   }

@@ -59,7 +59,7 @@ TEST(OutsideWords, EachLimitHasItsAdvice) {
                        seen->python_threads.emplace().busy_function =
                            "Pool._handle_tasks (multiprocessing/pool.py:531)";
                      }),
-              HasSubstr("exchange less with the pool's processes, or share memory with them"));
+              HasSubstr("exchange less with the pool's processes: several items for each task"));
   EXPECT_THAT(advice(OutsideLimit::kProducers,
                      [](Outside* seen) { seen->workers.emplace().start_ratio = 0.8; }),
               HasSubstr("persistent_workers=True in the DataLoader, so that workers are started"));
