@@ -52,6 +52,11 @@ const KnownLoader* FindKnownLoader(const RunView& run, const std::string& stage)
   return nullptr;
 }
 
+bool IsProcessPool(const RunView& run, const std::string& stage) {
+  const KnownLoader* known = FindKnownLoader(run, stage);
+  return known != nullptr && (stage == "Pool" || stage == "ProcessPoolExecutor");
+}
+
 std::string WorkersOfStage(const RunView& run, const std::string& stage, int count) {
   const KnownLoader* known = FindKnownLoader(run, stage);
   if (known == nullptr) known = &kAnyStage;

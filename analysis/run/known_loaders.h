@@ -30,6 +30,9 @@ struct KnownLoader {
 // Null where the run is of a pipeline file, or its stage is of nobody we know.
 const KnownLoader* FindKnownLoader(const RunView& run, const std::string& stage);
 
+// Whether the stage is a pool of Python's, of processes: tasks and results are pickled.
+bool IsProcessPool(const RunView& run, const std::string& stage);
+
 // "2 processes", "1 thread": so many of what works in that stage.
 std::string WorkersOfStage(const RunView& run, const std::string& stage, int count);
 

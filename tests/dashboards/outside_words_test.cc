@@ -208,6 +208,50 @@ TEST(OutsideWords, ProcessesThatFollowEachOtherAreSaidTo) {
   EXPECT_THAT(page(OutsideLimit::kCores, 30), Not(HasSubstr("let each process")));
 }
 
+// A pool has one thread for its tasks and one for its results, whatever they cost.
+TEST(OutsideWords, APoolsThreadsHandOver) {
+  const analysis::RunView run = LimitedByWorkers();
+  const auto page = [&](double pool_ratio, double threads) {
+    Outside seen = analysis::LookFromOutside(run);
+    seen.findings = {{OutsideLimit::kProducers, 0.95}};
+    seen.units[seen.culprit].kind = seen.units[0].kind;
+    seen.units[seen.culprit].threads_count = threads;
+    seen.home_activity.emplace().pool_ratio = pool_ratio;
+    seen.home_activity->samples_count = 90;
+    FirstPage page;
+    AddOutsidePage(run, seen, &page);
+    return LineOf(page, "limit") + "\n" + Advice(run, seen);
+  };
+  EXPECT_THAT(page(0.95, 2.2), HasSubstr("handing over tasks and results, in the trainer's thr"));
+  EXPECT_THAT(page(0.95, 2.2),
+              HasSubstr("several items for each task (chunksize of imap and map)"));
+  EXPECT_THAT(page(0.3, 2.2), Not(HasSubstr("handing over"))) << "the program has others";
+  EXPECT_THAT(page(0.95, 8), Not(HasSubstr("chunksize"))) << "some were not sampled";
+}
+
+// Workers that ask a process of the program for what they need, such as a Manager's.
+TEST(OutsideWords, WhomWorkersAskIsNamed) {
+  const auto page = [](double asking) {
+    analysis::OutsideRun run(10, 1.3);
+    run.Process(100, 1, "python", "python train.py").Process(200, 100, "pt_data_worker");
+    run.Process(300, 100, "keeper");
+    run.OnCpu(100, "python (main)", 0.2);
+    run.Waits(100, "python (main)", "poll", 0.79, "200/pt_data_worker (main)");
+    run.OnCpu(200, "pt_data_worker (main)", 0.9 - asking);
+    run.Waits(200, "pt_data_worker (main)", "pipe", asking, "300/keeper");
+    run.Waits(200, "pt_data_worker (main)", "pipe", 0.03, "100/python (main)");
+    run.OnCpu(300, "keeper", 0.4);
+    run.Waits(300, "keeper", "pipe", 0.58, "200/pt_data_worker (main)");
+    const Outside seen = analysis::LookFromOutside(run.view);
+    FirstPage page;
+    AddOutsidePage(run.view, seen, &page);
+    return LineOf(page, "limit") + "\n" + Advice(run.view, seen);
+  };
+  EXPECT_THAT(page(0.4), HasSubstr(" of their time they wait for process keeper (300)"));
+  EXPECT_THAT(page(0.4), HasSubstr("; or fewer and larger exchanges with process keeper (300)"));
+  EXPECT_THAT(page(0.1), Not(HasSubstr("keeper (300)")));
+}
+
 // Threads of a pool that mostly have nothing to do are enough of them.
 TEST(OutsideWords, MoreOfIdleThreadsAreNotAdvised) {
   const analysis::RunView run = LimitedByWorkers();

@@ -8,6 +8,7 @@
 #include "analysis/advice/recommendations.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/program/cache_choice.h"
+#include "analysis/run/known_loaders.h"
 #include "analysis/run/memory_bandwidth.h"
 #include "analysis/run/operator_class.h"
 #include "analysis/run/settings.h"
@@ -359,7 +360,8 @@ Recommendation Place(const Evidence& e) {
   std::vector<size_t> sending;
   for (size_t i = 0; i < e.run().operators.size(); ++i) {
     const OperatorRow& op = e.run().operators[i];
-    if (ClassOf(op.kind, op.name) == OperatorClass::kSend) sending.push_back(i);
+    const bool sends = ClassOf(op.kind, op.name) == OperatorClass::kSend;
+    if (sends && !IsProcessPool(e.run(), op.stage)) sending.push_back(i);  // else R32
   }
   const std::string cores = fmt::format("{:.2f} of {:.2f} cores in use", used, available);
   double sending_s = 0;

@@ -125,7 +125,9 @@ class Cores final : public LimitKind {
   }
   std::string Recommended(const PipelineModel& model, const Limit& limit) const override {
     if (model.cores_ahead() > 0) return "R27";
-    return StartsWorkersAgain(model) ? "R25" : RuleOfReceiving(model, Culprit(model, limit));
+    if (StartsWorkersAgain(model)) return "R25";
+    const std::string of_pool = RuleOfPool(model, Culprit(model, limit));
+    return of_pool.empty() ? RuleOfReceiving(model, Culprit(model, limit)) : of_pool;
   }
   double prediction_error() const override { return kCoresError; }
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/run/known_loaders.h"
 #include "analysis/thresholds.h"
 #include "base/infinite.h"
 #include "base/terminal_text.h"
@@ -90,6 +91,13 @@ std::string RuleOfReceiving(const PipelineModel& model, std::optional<size_t> op
   if (!asks) return "R26";
   const double kept_saves_s = (1 - kKeptWorkersStillCost) * StartSeconds(model);
   return kept_saves_s > (1 - kByNameCosts) * cost.blocked_s ? "R25" : "R30";
+}
+
+std::string RuleOfPool(const PipelineModel& model, std::optional<size_t> op) {
+  if (!op) return "";
+  const OperatorModel& blamed = model.operators()[*op];
+  const bool sends = blamed.stage != kNoStage && blamed.kind == "serialize";
+  return sends && IsProcessPool(model.run(), model.stages()[blamed.stage].name) ? "R32" : "";
 }
 
 bool StartsWorkersAgain(const PipelineModel& model) {

@@ -39,6 +39,8 @@ std::string FasterText(double factor);
 // `op` does: "R25" for starting workers, "R31" for the first batch of each epoch, "R26" for taking
 // batches from them; else empty.
 std::string RuleOfReceiving(const PipelineModel& model, std::optional<size_t> op);
+// "R32" where `op` hands over results of a pool of Python's processes; else empty.
+std::string RuleOfPool(const PipelineModel& model, std::optional<size_t> op);
 
 // Whether much of the time of the trainer's thread goes into starting workers again and again.
 bool StartsWorkersAgain(const PipelineModel& model);

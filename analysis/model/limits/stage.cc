@@ -54,6 +54,8 @@ class Stage final : public LimitKind {
   // On a store that nobody knows, or that is known to be full of as many bytes or requests, many
   // small reads are made fewer before there are more at once.
   std::string Recommended(const PipelineModel& model, const Limit& limit) const override {
+    const std::string of_pool = RuleOfPool(model, Culprit(model, limit));
+    if (!of_pool.empty()) return of_pool;
     const std::optional<Reads> reads = ReadsOf(model.run());
     if (!reads || !ManySmallReads(*reads) || ReadCostOf(model.run())) return "";
     const std::vector<size_t>& own = model.stages()[limit.index].operators;

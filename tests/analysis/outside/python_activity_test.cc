@@ -117,6 +117,16 @@ TEST(PythonActivity, OneThatWaitsForAServerAmongIdleOnesIsTheLimit) {
   EXPECT_TRUE(LookFromOutside(WithPoolStacks(blind, fetch, 2)).activity_place.empty());
 }
 
+TEST(PythonActivity, AMultiprocessingPoolsThreadsAreKnown) {
+  RunView run = OutsideRun(10, 1).Process(100, 1, "python").view;
+  Sample("MainThread", "main (train.py:30, loop 28)", 9, &run);
+  const std::string send = "_ConnectionBase.send (multiprocessing/connection.py:206)";
+  Sample("Thread (_handle_tasks)", "Pool._handle_tasks (multiprocessing/pool.py:540);" + send, 6,
+         &run);
+  Sample("watch", "look (train.py:9, no loop)", 2, &run);
+  EXPECT_DOUBLE_EQ(LookAtActivity(run, {100})->pool_ratio, 0.75);
+}
+
 TEST(PythonActivity, WhoSleepsOrWaitsAtALockIsNamedByItsLine) {
   const RunView blind = Pool(0.9, "sleep", 0.12).view;
   const Outside sleeps =
@@ -254,6 +264,39 @@ TEST(NativeTime, WaitsForProcessesAreForData) {
   const Outside seen =
       LookFromOutside(WithStacks(Loader(2, 0.87, 0.13, 0.3, 0, 0.68), 8.5, 0, 1.3));
   EXPECT_FALSE(seen.is_step_elsewhere);
+}
+
+// Threads that wait for something to do, or for room, are off the CPU as those at a lock are.
+TEST(NativeWaits, ConditionsThatARunTimesThreadsWaitForAreNoLock) {
+  const auto recorded = [](const std::string& waits_in, double trainer_waits) {
+    OutsideRun made(10, 1.1);
+    made.Process(100, 1, "python", "python train.py");
+    made.OnCpu(100, "python (main)", 0.98 - trainer_waits);
+    made.Waits(100, "python (main)", "lock", trainer_waits, "100/tf_Compute");
+    for (int t = 0; t < 3; ++t) {
+      made.OnCpu(100, "tf_Compute", 0.1).Blocked(100, "tf_Compute", "sleep", 0.1);
+      made.Waits(100, "tf_Compute", "lock", 0.6, "100/tf_Compute");
+      made.Waits(100, "tf_Compute", "lock", 0.12, "100/python (main)");
+    }
+    RunView run = made.view;
+    SampleOnCpu("tf_Compute", "tf_Compute;start_thread;tsl::WorkerLoop", 2, &run);
+    StackRow row;
+    row.kind = "off_cpu";
+    row.process_id = 100;
+    row.thread = "tf_Compute";
+    row.folded = "tf_Compute;[lock];start_thread;" + waits_in;
+    row.samples_count = 4000;
+    row.time_ns = 9'000'000'000;
+    run.stacks.push_back(row);
+    row.folded = "tf_Compute;[lock];start_thread;Mutex::LockSlow;futex";
+    row.time_ns = 1'000'000'000;
+    run.stacks.push_back(row);
+    return LookFromOutside(run).findings[0].limit;
+  };
+  const std::string idle = "Eigen::ThreadPoolTempl::WaitForWork;Eigen::EventCount::CommitWait";
+  EXPECT_EQ(recorded(idle, 0.24), OutsideLimit::kConsumer);
+  EXPECT_EQ(recorded("Mutex::LockSlow;futex", 0.24), OutsideLimit::kLock);
+  EXPECT_NE(recorded(idle, 0.95), OutsideLimit::kConsumer) << "its own thread computes little";
 }
 
 TEST(NativeTime, ThreadsThatLoadFeedTheTrainer) {
