@@ -54,7 +54,7 @@ bool TimersEndPolls(const Outside& out) {
 // while the consumer's thread computes more than all of them.
 bool OnlyConsumerWorks(const Outside& out) {
   return out.findings[0].limit == OutsideLimit::kLock && out.native_waits.AreConditions() &&
-         out.units[0].shares.on_cpu > CountsAtHome(out).on_cpu;
+         out.units[0].shares.on_cpu > std::max(kThreadsAtOneThing, CountsAtHome(out).on_cpu);
 }
 
 // Threads at work: they compute, or wait in a library that Python does not show.

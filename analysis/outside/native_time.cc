@@ -63,7 +63,7 @@ bool NativeTime::IsLoading(double steady_s) const {
 }
 
 bool NativeWaits::AreConditions() const {
-  return condition_s > 0 && condition_s >= kMostOfRunTime * (condition_s + lock_s);
+  return samples_count >= kFewestSamples && condition_s >= kMostOfRunTime * (condition_s + lock_s);
 }
 
 NativeWaits LookAtNativeWaits(const RunView& run, const std::vector<int64_t>& process_ids,
@@ -77,6 +77,7 @@ NativeWaits LookAtNativeWaits(const RunView& run, const std::vector<int64_t>& pr
     if (stack.thread != thread || stack.folded.find(";[lock];") == std::string::npos) continue;
     const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
     (HasAny(stack.folded, kConditions) ? waits.condition_s : waits.lock_s) += seconds;
+    waits.samples_count += stack.samples_count;
   }
   return waits;
 }

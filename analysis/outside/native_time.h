@@ -28,6 +28,7 @@ struct NativeTime {
 // to do, or room for what was made. By stacks off the CPU; the kernel has both as locks.
 struct NativeWaits {
   double lock_s = 0, condition_s = 0;
+  int64_t samples_count = 0;
   bool AreConditions() const;  // nearly all of them
 };
 NativeWaits LookAtNativeWaits(const RunView& run, const std::vector<int64_t>& process_ids,

@@ -342,18 +342,23 @@ bool FollowEachOther(const Outside& out) {
 }
 
 bool ExchangeWithPool(const Outside& out) {
-  constexpr double kThreadsOfPool = 3.5;  // three; more are of something else, which may compute
   if (out.findings.empty() || out.findings[0].limit != OutsideLimit::kProducers) return false;
   const OutsideUnit& unit = out.units[out.culprit];
-  return out.culprit != 0 && unit.kind == out.units[0].kind && !out.is_busy_thread &&
-         unit.threads_count <= kThreadsOfPool && out.home_activity &&
-         out.home_activity->samples_count >= kFewestSamples &&
-         out.home_activity->pool_ratio >= kClearlyMost;
+  if (out.culprit == 0 || unit.kind != out.units[0].kind || out.is_busy_thread) return false;
+  // Threads before CPython 3.14 have the process's name, later ones Python's.
+  const std::string& thread = out.groups[unit.key_group].thread;
+  const bool may_be = thread == out.kinds[unit.kind].name || thread.find("_handle_") != thread.npos;
+  const auto& seen = out.home_activity;
+  return may_be && unit.threads_count <= kThreadsOfPool && seen &&
+         seen->samples_count >= kFewestSamples && seen->pool_ratio >= kClearlyMost &&
+         seen->works_beside_pool < kThreadsAtOneThing;
 }
 
 std::string WhyMoreDoNotHelp(const Outside& out, const std::string& what) {
   if (ExchangeWithPool(out)) {
-    return what + " hand tasks to a pool and take its results: a pool has one thread for each";
+    return what +
+           " hand tasks to a Pool and take its results: a Pool has one thread that sends tasks and "
+           "one that takes results";
   }
   if (HasIdleThreads(out)) {
     return fmt::format("{} compute {} of their time: more of them may be idle, too", what,

@@ -179,7 +179,9 @@ std::optional<PythonActivity> LookAtActivity(const RunView& run,
     }
     seen.others[at] += seconds;
     others_s += seconds;
-    pool_s += HandlesPool(frames) ? seconds : 0;
+    const bool handles = HandlesPool(frames);
+    pool_s += handles ? seconds : 0;
+    if (!handles && at == static_cast<size_t>(Activity::kWorks)) seen.works_beside_pool += seconds;
     const PythonFrame* own = InnermostOwn(frames, 0);
     places[at][(own != nullptr ? *own : frames.back()).Name()] += seconds;
     threads[at][OwnName(stack.thread)] += seconds;
@@ -187,6 +189,7 @@ std::optional<PythonActivity> LookAtActivity(const RunView& run,
   if (seen.sampled_s + seen.imports_s <= 0) return std::nullopt;
   seen.pool_ratio = others_s > 0 ? pool_s / others_s : 0;
   const double each_s = std::max(seen.sampled_s, 1e-9);
+  seen.works_beside_pool /= each_s;
   for (size_t a = 0; a < kNumActivities; ++a) {
     seen.main[a] /= each_s;
     seen.others[a] /= each_s;

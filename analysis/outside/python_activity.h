@@ -33,8 +33,9 @@ Activity ActivityOf(const std::vector<PythonFrame>& frames);
 struct PythonActivity {
   double sampled_s = 0;  // of main threads, without imports
   double imports_s = 0;  // in which these load modules
-  // Of the samples of all others, those of a multiprocessing.Pool's own threads.
-  double pool_ratio = 0;
+  // Of the samples of all others, those of a multiprocessing.Pool's own threads that hand over
+  // tasks and results; and what of the rest are at work, as `others`.
+  double pool_ratio = 0, works_beside_pool = 0;
   int64_t samples_count = 0;
   // Mean number of threads at it, of one process: main threads, and all others.
   std::array<double, kNumActivities> main = {}, others = {};

@@ -16,9 +16,11 @@ constexpr KnownLoader kKnownLoaders[] = {
      "One thread copies every batch into pinned memory. Let the dataset return fewer bytes, as "
      "uint8 instead of float32, and convert them on the GPU; or try pin_memory=False."},
     {"loader", "num_workers", "thread", "threads", nullptr, nullptr, nullptr, nullptr, true},
-    {"Pool", "Pool processes", "process", "processes"},
+    {"Pool", "Pool processes", "process", "processes", nullptr, nullptr, nullptr, nullptr, false,
+     nullptr, true},
     {"ThreadPool", "ThreadPool processes", "thread", "threads"},
-    {"ProcessPoolExecutor", "ProcessPoolExecutor max_workers", "process", "processes"},
+    {"ProcessPoolExecutor", "ProcessPoolExecutor max_workers", "process", "processes", nullptr,
+     nullptr, nullptr, nullptr, false, nullptr, true},
     {"ThreadPoolExecutor", "ThreadPoolExecutor max_workers", "thread", "threads"},
     {"ThreadPoolExecutor-*", "ThreadPoolExecutor max_workers", "thread", "threads"},
     {"tf.data", "num_parallel_calls", "parallel call", "parallel calls",
@@ -54,7 +56,7 @@ const KnownLoader* FindKnownLoader(const RunView& run, const std::string& stage)
 
 bool IsProcessPool(const RunView& run, const std::string& stage) {
   const KnownLoader* known = FindKnownLoader(run, stage);
-  return known != nullptr && (stage == "Pool" || stage == "ProcessPoolExecutor");
+  return known != nullptr && known->is_process_pool;
 }
 
 std::string WorkersOfStage(const RunView& run, const std::string& stage, int count) {

@@ -25,12 +25,14 @@ struct KnownLoader {
   bool adds_processes = false;
   // What to do where such a stage is the limit and no setting helps; null: make it cheaper.
   const char* cheaper = nullptr;
+  // A pool of Python's, of processes: tasks and results are pickled.
+  bool is_process_pool = false;
 };
 
 // Null where the run is of a pipeline file, or its stage is of nobody we know.
 const KnownLoader* FindKnownLoader(const RunView& run, const std::string& stage);
 
-// Whether the stage is a pool of Python's, of processes: tasks and results are pickled.
+// KnownLoader::is_process_pool; false for a stage of nobody we know.
 bool IsProcessPool(const RunView& run, const std::string& stage);
 
 // "2 processes", "1 thread": so many of what works in that stage.

@@ -97,7 +97,7 @@ std::string AdviceForProducers(const Outside& seen) {
     return "send fewer and larger objects, as arrays or tensors: more processes do not help, as "
            "one thread unpickles what all of them send";
   }
-  if (!PoolThreadDoes(seen).empty()) {
+  if (analysis::ExchangeWithPool(seen) || !PoolThreadDoes(seen).empty()) {
     return "exchange less with the pool's processes: several items for each task (chunksize of "
            "imap and map), or memory shared with them (multiprocessing.shared_memory). More "
            "processes do not help";
@@ -124,21 +124,19 @@ std::string AdviceForProducers(const Outside& seen) {
   }
   const double cores = seen.core_budget.cores.value_or(0);
   const auto more = MoreOf(seen);
+  const auto asked = AskedProcess(seen);
+  const std::string exchange =
+      asked ? "fewer and larger exchanges with " + asked->name + "; or " : "";
   if (!more) {
-    return fmt::format("more of {}, while cores are left; or {}",
+    return fmt::format("{}more of {}, while cores are left; or {}", exchange,
                        UnitWord(seen, seen.culprit, UnitNumber::kMany), cheaper);
   }
   const double now = ThreadsNow(unit), to = more->count, free = *seen.cores_free;
-  if (to <= now) return fmt::format("{}: no core is left for more of them", cheaper);
-  const std::string number = fmt::format("{} ({:.1f} of {:.1f} cores are free, each takes {:.2f})",
-                                         NumberChange(seen, to), free, cores, unit.shares.on_cpu);
-  const auto asked = AskedProcess(seen);
-  if (!asked) return fmt::format("{}; or {}", number, cheaper);
-  // The longer part first.
-  const std::string exchange = "fewer and larger exchanges with " + asked->name;
-  return asked->wait_ratio > unit.shares.on_cpu
-             ? fmt::format("{}; or {}; or {}", exchange, number, cheaper)
-             : fmt::format("{}; or {}; or {}", number, cheaper, exchange);
+  if (to <= now) {
+    return fmt::format("{}{}: no core is left for more of them", exchange, cheaper);
+  }
+  return fmt::format("{}{} ({:.1f} of {:.1f} cores are free, each takes {:.2f}); or {}", exchange,
+                     NumberChange(seen, to), free, cores, unit.shares.on_cpu, cheaper);
 }
 
 std::string AdviceForCores(const Outside& seen) {
@@ -172,6 +170,10 @@ std::string AdviceForCores(const Outside& seen) {
 std::string AdviceForConsumer(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
   if (seen.stall_ratio >= analysis::kSmallStall && !seen.is_step_elsewhere) {
+    if (seen.native_waits.AreConditions()) {
+      return fmt::format("a cheaper step of {}: the threads beside it mostly wait",
+                         seen.ConsumerWord());
+    }
     return fmt::format(
         "a cheaper step of {}; its waits come in bursts, which a longer queue may remove",
         seen.ConsumerWord());

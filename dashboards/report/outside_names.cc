@@ -33,6 +33,8 @@ bool StartsProcessesAgain(const analysis::Outside& seen) {
 
 std::optional<Asked> AskedProcess(const analysis::Outside& seen) {
   constexpr double kGoodPart = 0.25;
+  // Who only feeds them is rarely woken by them; who answers is, for about each answer.
+  constexpr double kOneByOne = 0.3;
   const analysis::OutsideUnit& unit = seen.units[seen.culprit];
   if (unit.kind == seen.units[0].kind || unit.shares.wait_input < kGoodPart) return std::nullopt;
   const double own_s = seen.groups[unit.key_group].time.total();
@@ -41,13 +43,21 @@ std::optional<Asked> AskedProcess(const analysis::Outside& seen) {
     const analysis::OutsideUnit& other = seen.units[u];
     const bool is_another = other.kind != unit.kind && other.kind != seen.units[0].kind;
     if (!is_another || seen.kinds[other.kind].pids.size() != 1) continue;
-    double waits_s = 0;
+    double waits_s = 0, answers = 0, questions = 0;
     for (const analysis::WakeEdge& edge : seen.edges) {
-      if (edge.wakee != unit.key_group || !edge.waker) continue;
-      if (seen.groups[*edge.waker].kind == other.kind) waits_s += edge.wait_s;
+      if (!edge.waker) continue;
+      const size_t waker = *edge.waker;
+      if (edge.wakee == unit.key_group && seen.groups[waker].kind == other.kind) {
+        waits_s += edge.wait_s;
+        answers += static_cast<double>(edge.wakeups_count);
+      }
+      if (waker == unit.key_group && seen.groups[edge.wakee].kind == other.kind) {
+        questions += static_cast<double>(edge.wakeups_count);
+      }
     }
     const double ratio = own_s > 0 ? waits_s / own_s : 0;
-    if (ratio < kGoodPart || (asked && asked->wait_ratio >= ratio)) continue;
+    const bool answers_questions = questions >= kOneByOne * answers;
+    if (ratio < kGoodPart || !answers_questions || (asked && asked->wait_ratio >= ratio)) continue;
     asked = Asked{
         fmt::format("process {} ({})", seen.kinds[other.kind].name, seen.kinds[other.kind].pids[0]),
         ratio};
@@ -56,7 +66,6 @@ std::optional<Asked> AskedProcess(const analysis::Outside& seen) {
 }
 
 std::string PoolThreadDoes(const analysis::Outside& seen) {
-  if (analysis::ExchangeWithPool(seen)) return "hands over tasks and results";
   if (!seen.is_busy_thread || !seen.python_threads) return "";
   const std::string& function = seen.python_threads->busy_function;
   if (function.find("_handle_tasks (multiprocessing/pool.py") != std::string::npos) {

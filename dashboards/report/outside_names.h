@@ -22,8 +22,8 @@ bool StartsProcessesAgain(const analysis::Outside& seen);
 // Whether the threads that limit unpickle what the processes of a pool send.
 bool Unpickles(const analysis::Outside& seen);
 
-// Another process than the consumer's for which those that limit, processes as well, wait for a
-// good part of their time: whom they ask, or who feeds them.
+// Another process than the consumer's that those that limit, processes as well, ask for what they
+// need, and for whose answers they wait a good part of their time.
 struct Asked {
   std::string name;  // "process python (200)"
   double wait_ratio = 0;

@@ -122,7 +122,7 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
       if (Unpickles(seen)) return "unpickling in " + UnitWord(seen, seen.culprit);
       if (seen.is_busy_thread) return BusyThreadWord(seen);
       if (analysis::ExchangeWithPool(seen)) {
-        return fmt::format("handing over tasks and results, in {}'s threads for a pool",
+        return fmt::format("handing over tasks and results, in the threads of {}'s Pool",
                            seen.ConsumerWord());
       }
       if (seen.units[seen.culprit].uneven) {
@@ -314,8 +314,9 @@ std::string LimitOfOne(const Outside& seen) {
     }
     const auto asked = first.limit == OutsideLimit::kProducers ? AskedProcess(seen) : std::nullopt;
     if (asked) {
-      text +=
-          fmt::format("; {} of their time they wait for {}", Share(asked->wait_ratio), asked->name);
+      const bool many = seen.kinds[unit.kind].pids.size() > 1;
+      text += fmt::format("; {} of {} time {} for answers of {}", Share(asked->wait_ratio),
+                          many ? "their" : "its", many ? "they wait" : "it waits", asked->name);
     }
     return text;
   }

@@ -7,7 +7,8 @@ A job without end on this machine: a dispatcher, 4 workers that can do several t
 a step of 20 ms. One thing happens at a time, and a second passes before the next. A rank writes its checkpoint after each step
 (into memory), which is looked at every millisecond: the time between two, less the step, is what it waited. Waits are counted from
 0.1 s before each event to a second after it, beside as many seconds in which nothing happened; the longest of each is one figure.
-Ranks keep --queue 2 batches, or with QUEUE=100 two seconds of them. STEP_MS sets the step.
+Ranks keep --queue 2 batches, or with QUEUE=100 two seconds of them. STEP_MS sets the step, SPLIT_ROWS the size of splits (256).
+Of drained workers it says how long they took to go.
 
 At the end `service status` says how many leases were given again: none, if all that went were drained.
 """
@@ -27,6 +28,7 @@ HEADRACE = os.path.abspath(sys.argv[1])
 WANTED = dict(word.split("=") for word in sys.argv[2:] or ["drain=200", "kill=20", "stop=10", "dispatcher=20"])
 STEP_S = float(os.environ.get("STEP_MS", "20")) / 1000
 QUEUE = os.environ.get("QUEUE", "2")
+SPLIT_ROWS = int(os.environ.get("SPLIT_ROWS", "256"))
 RANKS, WORKERS = 2, 4
 APART_S = 1.0
 SEED = int(os.environ.get("HEADRACE_SEED", random.SystemRandom().randrange(1 << 31)))
@@ -77,6 +79,7 @@ class Job:
                                  "--checkpoint-every", "1", "--step-time", f"{round(1000 * STEP_S)}ms", "--queue", QUEUE)
                       for rank in range(RANKS)]
         self.steps = [Steps(f"{rank}.ckpt") for rank in range(RANKS)]
+        self.gone_after = []
 
     def start(self, *words):
         return subprocess.Popen([HEADRACE, *words, "-q"], stdout=subprocess.DEVNULL)
@@ -111,7 +114,8 @@ class Job:
         process = next(each for each in self.workers if each.pid == one["pid"])
         begin = time.monotonic()
         subprocess.run([HEADRACE, "service", "drain", self.folder, str(one["worker"]), "-q"], check=True)
-        assert process.wait(60) == 0, "a drained worker ends with 0"
+        assert process.wait(120) == 0, "a drained worker ends with 0"
+        self.gone_after.append(time.monotonic() - begin)
         self.workers[self.workers.index(process)] = self.start_worker()
         return begin
 
@@ -164,8 +168,8 @@ def main():
     with tempfile.TemporaryDirectory(dir=memory) as scratch:
         os.chdir(scratch)
         # A unit of 1.2 MB, more than a socket's buffer: of small ones thousands lie there, and a drain waits until ranks took them.
-        subprocess.run([HEADRACE, "generate", "rm1", "-o", "t", "--rows", "8192", "--features", "0.2", "--stripe-rows", "256"],
-                       check=True, capture_output=True)
+        subprocess.run([HEADRACE, "generate", "rm1", "-o", "t", "--rows", str(max(8192, 8 * SPLIT_ROWS)), "--features", "0.2",
+                        "--stripe-rows", str(SPLIT_ROWS)], check=True, capture_output=True)
         job = Job()
         try:
             for what, times in WANTED.items():
@@ -185,6 +189,8 @@ def main():
                       f"longer than a step {sum(one > STEP_S for one in waits)} of {len(waits)}, without one "
                       f"{sum(one > STEP_S for one in still)} of {len(still)}; leases given again "
                       f"{status['leased_again_count'] - (again if what != 'dispatcher' else 0)}", flush=True)
+                if what == "drain":
+                    print(f"  workers were gone after: {spread(job.gone_after)}", flush=True)
                 assert all(rank.poll() is None for rank in job.ranks), "a rank ended"
         finally:
             job.end()

@@ -18,7 +18,14 @@ fits_schema() { python3 "$BATS_TEST_DIRNAME/schema.py" "$BATS_TEST_DIRNAME/../..
 
 @test "two pipelines: which is faster, stored, shown again, gated" {
   pipelines
-  "$HEADRACE" compare slow.toml fast.toml --pairs 6 --duration 500ms --level 2 --name both -q --json > page.json
+  # Six pairs beside other tests may decide nothing (4).
+  for try in 1 2 3; do
+    code=0
+    "$HEADRACE" compare slow.toml fast.toml --pairs 6 --duration 500ms --level 2 --name both -q --json > page.json || code=$?
+    [ "$code" -eq 4 ] || break
+    rm -f "$HEADRACE_DB"*
+  done
+  [ "$code" -eq 0 ]
   fits_schema page.json
   [ "$(jq -r .verdict page.json)" = faster ]
   jq -e '.metrics[0].metric == "rows_per_s" and .metrics[0].change > 1 and .metrics[0].change_low > 0.5' page.json

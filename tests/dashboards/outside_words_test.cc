@@ -211,27 +211,31 @@ TEST(OutsideWords, ProcessesThatFollowEachOtherAreSaidTo) {
 // A pool has one thread for its tasks and one for its results, whatever they cost.
 TEST(OutsideWords, APoolsThreadsHandOver) {
   const analysis::RunView run = LimitedByWorkers();
-  const auto page = [&](double pool_ratio, double threads) {
+  const auto page = [&](double pool_ratio, double threads, double others_work = 0) {
     Outside seen = analysis::LookFromOutside(run);
     seen.findings = {{OutsideLimit::kProducers, 0.95}};
     seen.units[seen.culprit].kind = seen.units[0].kind;
     seen.units[seen.culprit].threads_count = threads;
+    seen.groups[seen.units[seen.culprit].key_group].thread = seen.kinds[seen.units[0].kind].name;
     seen.home_activity.emplace().pool_ratio = pool_ratio;
+    seen.home_activity->works_beside_pool = others_work;
     seen.home_activity->samples_count = 90;
     FirstPage page;
     AddOutsidePage(run, seen, &page);
     return LineOf(page, "limit") + "\n" + Advice(run, seen);
   };
-  EXPECT_THAT(page(0.95, 2.2), HasSubstr("handing over tasks and results, in the trainer's thr"));
+  EXPECT_THAT(page(0.95, 2.2),
+              HasSubstr("handing over tasks and results, in the threads of the trainer's Pool"));
   EXPECT_THAT(page(0.95, 2.2),
               HasSubstr("several items for each task (chunksize of imap and map)"));
   EXPECT_THAT(page(0.3, 2.2), Not(HasSubstr("handing over"))) << "the program has others";
   EXPECT_THAT(page(0.95, 8), Not(HasSubstr("chunksize"))) << "some were not sampled";
+  EXPECT_THAT(page(0.75, 2.2, 0.9), Not(HasSubstr("chunksize"))) << "one beside it is at work";
 }
 
 // Workers that ask a process of the program for what they need, such as a Manager's.
 TEST(OutsideWords, WhomWorkersAskIsNamed) {
-  const auto page = [](double asking) {
+  const auto page = [](double asking, bool answers = true) {
     analysis::OutsideRun run(10, 1.3);
     run.Process(100, 1, "python", "python train.py").Process(200, 100, "pt_data_worker");
     run.Process(300, 100, "keeper");
@@ -241,15 +245,17 @@ TEST(OutsideWords, WhomWorkersAskIsNamed) {
     run.Waits(200, "pt_data_worker (main)", "pipe", asking, "300/keeper");
     run.Waits(200, "pt_data_worker (main)", "pipe", 0.03, "100/python (main)");
     run.OnCpu(300, "keeper", 0.4);
-    run.Waits(300, "keeper", "pipe", 0.58, "200/pt_data_worker (main)");
+    if (answers) run.Waits(300, "keeper", "pipe", 0.58, "200/pt_data_worker (main)");
+    if (!answers) run.Blocked(300, "keeper", "sleep", 0.58);
     const Outside seen = analysis::LookFromOutside(run.view);
     FirstPage page;
     AddOutsidePage(run.view, seen, &page);
     return LineOf(page, "limit") + "\n" + Advice(run.view, seen);
   };
-  EXPECT_THAT(page(0.4), HasSubstr(" of their time they wait for process keeper (300)"));
-  EXPECT_THAT(page(0.4), HasSubstr("; or fewer and larger exchanges with process keeper (300)"));
-  EXPECT_THAT(page(0.1), Not(HasSubstr("keeper (300)")));
+  EXPECT_THAT(page(0.4), HasSubstr(" of its time it waits for answers of process keeper (300)"));
+  EXPECT_THAT(page(0.4), HasSubstr("fewer and larger exchanges with process keeper (300); or "));
+  EXPECT_THAT(page(0.1), Not(HasSubstr("answers of")));
+  EXPECT_THAT(page(0.4, false), Not(HasSubstr("answers of"))) << "it feeds them";
 }
 
 // Threads of a pool that mostly have nothing to do are enough of them.

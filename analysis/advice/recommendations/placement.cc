@@ -8,7 +8,6 @@
 #include "analysis/advice/recommendations.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/program/cache_choice.h"
-#include "analysis/run/known_loaders.h"
 #include "analysis/run/memory_bandwidth.h"
 #include "analysis/run/operator_class.h"
 #include "analysis/run/settings.h"
@@ -352,6 +351,9 @@ Recommendation Cache(const Evidence& e) {
 
 Recommendation Place(const Evidence& e) {
   const PipelineModel* model = &e.model();
+  if (e.run().run.pipeline_path.empty()) {
+    return DoesNotFire("the program loads its data by its own means (R26, R30, R32)");
+  }
   if (!model->splits_cpu() || !model->cores_known()) {
     return CannotSay("the cores in use were not recorded",
                      "record at level 2 or more (docs/collector.md)");
@@ -360,8 +362,7 @@ Recommendation Place(const Evidence& e) {
   std::vector<size_t> sending;
   for (size_t i = 0; i < e.run().operators.size(); ++i) {
     const OperatorRow& op = e.run().operators[i];
-    const bool sends = ClassOf(op.kind, op.name) == OperatorClass::kSend;
-    if (sends && !IsProcessPool(e.run(), op.stage)) sending.push_back(i);  // else R32
+    if (ClassOf(op.kind, op.name) == OperatorClass::kSend) sending.push_back(i);
   }
   const std::string cores = fmt::format("{:.2f} of {:.2f} cores in use", used, available);
   double sending_s = 0;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/run/known_loaders.h"
+#include "analysis/run/operator_class.h"
 #include "analysis/thresholds.h"
 #include "base/infinite.h"
 #include "base/terminal_text.h"
@@ -96,7 +97,8 @@ std::string RuleOfReceiving(const PipelineModel& model, std::optional<size_t> op
 std::string RuleOfPool(const PipelineModel& model, std::optional<size_t> op) {
   if (!op) return "";
   const OperatorModel& blamed = model.operators()[*op];
-  const bool sends = blamed.stage != kNoStage && blamed.kind == "serialize";
+  const bool sends =
+      blamed.stage != kNoStage && ClassOf(blamed.kind, blamed.name) == OperatorClass::kSend;
   return sends && IsProcessPool(model.run(), model.stages()[blamed.stage].name) ? "R32" : "";
 }
 

@@ -1,7 +1,12 @@
-// Rows of an embedding file: a gatherer thread maps the file for each batch, copies random rows and unmaps it; the main thread fits a linear probe.
+// Rows of an embedding file: a gatherer thread maps the file for each batch, copies random rows and
+// unmaps it; the main thread fits a linear probe.
 // --fix: the file is mapped once.
-#include <condition_variable>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -10,10 +15,6 @@
 #include <random>
 #include <thread>
 #include <vector>
-
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 constexpr size_t kWidth = 64, kRows = 400000, kBatch = 768, kBytes = kRows * kWidth * sizeof(float);
 using Batch = std::vector<float>;
@@ -63,7 +64,8 @@ void gather(int file, bool once, Queue& queue) {
   while (!queue.over()) {
     if (!once) rows = map_rows(file);
     Batch batch(kBatch * kWidth);
-    for (size_t k = 0; k < kBatch; ++k) std::memcpy(&batch[k * kWidth], rows + random() % kRows * kWidth, kWidth * sizeof(float));
+    for (size_t k = 0; k < kBatch; ++k)
+      std::memcpy(&batch[k * kWidth], rows + random() % kRows * kWidth, kWidth * sizeof(float));
     if (!once) munmap(const_cast<float*>(rows), kBytes);
     queue.put(std::move(batch));
   }

@@ -123,17 +123,18 @@ RunView Admitted(int fit) {
   WaitForMemory(&run, fit, 0.01);
   return run;
 }
-// A pool's process computes for a millisecond in each call, and hands over each result.
-RunView PoolOf(double send_s, int64_t items) {
-  SimulatedPipeline pipeline = Pipeline({{"Pool", 2, 0.001, 0}}, 0.0005);
-  pipeline.stages[0].operators = {{"beat", 0.001, 0, 0, 0, 0.2, -1},
-                                  {"send", send_s, 0, 0, 0, 0.2, -1}};
+// A pool's process computes 20 us in each task, or so many times as long, and hands over its
+// result.
+RunView PoolOf(double send_s, int64_t items, double longer = 1) {
+  SimulatedPipeline pipeline = Pipeline({{"Pool", 2, 0.001, 0}}, 0.00001);
+  pipeline.stages[0].operators = {{"beat", 0.00002 * longer, 0, 0, 0, 0.2, -1},
+                                  {"send", send_s * longer, 0, 0, 0, 0.2, -1}};
   RunView run = Recorded(pipeline);
   run.run.pipeline_path.clear();
   Operator(&run, "send").kind = "serialize";
   OperatorRow& calls = Operator(&run, "beat");
-  calls.completions_count *= items;
-  for (WindowRow& window : run.windows) window.operators[0].completions_count *= items;
+  calls.kind = "call";
+  calls.rows_count = calls.completions_count * items;
   return run;
 }
 RunView Starting(double start_s) {
@@ -414,11 +415,13 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
        "the first batch of each epoch of"},
       {"R31", "they are full at once", FirstBatches(0.0001), silent, "would gain"},
       {"R31", "no iterator begins again", Starting(0.1), silent, "no epoch was seen"},
-      {"R32", "tiny tasks", PoolOf(0.004, 1), fires, "to hand over its result takes 3.99 ms"},
-      {"R32", "long ones", PoolOf(0.0001, 1), silent, "that is less"},
-      {"R32", "of several items", PoolOf(0.004, 8), silent, "has 8 items already"},
+      {"R32", "tiny tasks", PoolOf(0.0001, 1), fires, "of it for handing over its result"},
+      {"R32", "that compute", PoolOf(0.000005, 1), silent, "20.0 %"},
+      {"R32", "large results", PoolOf(0.0001, 1, 100), silent, "ms of CPU time, 83"},
+      {"R32", "of several items", PoolOf(0.0001, 8), silent, "has 8 items already"},
       {"R32", "no pool", Decoding(), silent, "no pool of processes"},
-      {"R17", "a pool's results", PoolOf(0.004, 1), silent, "does not matter"},
+      {"R17", "a program's own pool", PoolOf(0.0001, 1), silent, "by its own means"},
+      {"R17", "a program's own workers", Receiving(48e6), silent, "by its own means"},
       {"R29", "one worker has the long items", InTurn(true), fires, "1.5 times as long"},
       {"R29", "workers alike", InTurn(false), silent, "no worker was seen"},
       {"R28", "nobody sampled it", Decompressing(0, 0), unknown, "was not sampled"},

@@ -125,6 +125,7 @@ TEST(PythonActivity, AMultiprocessingPoolsThreadsAreKnown) {
          &run);
   Sample("watch", "look (train.py:9, no loop)", 2, &run);
   EXPECT_DOUBLE_EQ(LookAtActivity(run, {100})->pool_ratio, 0.75);
+  EXPECT_DOUBLE_EQ(LookAtActivity(run, {100})->works_beside_pool, 2.0 / 9);
 }
 
 TEST(PythonActivity, WhoSleepsOrWaitsAtALockIsNamedByItsLine) {
@@ -297,6 +298,7 @@ TEST(NativeWaits, ConditionsThatARunTimesThreadsWaitForAreNoLock) {
   EXPECT_EQ(recorded(idle, 0.24), OutsideLimit::kConsumer);
   EXPECT_EQ(recorded("Mutex::LockSlow;futex", 0.24), OutsideLimit::kLock);
   EXPECT_NE(recorded(idle, 0.95), OutsideLimit::kConsumer) << "its own thread computes little";
+  EXPECT_NE(recorded(idle, 0.6), OutsideLimit::kConsumer) << "it computes more than they, not much";
 }
 
 TEST(NativeTime, ThreadsThatLoadFeedTheTrainer) {
