@@ -210,12 +210,14 @@ TEST_F(OffCpu, NamesTheCauseOfEveryWait) {
   unlink(name);
   void* aligned = nullptr;
   ASSERT_EQ(posix_memalign(&aligned, 4096, 1 << 20), 0);
+  // Each byte comes after it was asked for: where the reader did not run, it would not wait else.
+  std::atomic<int> asked{0};
   std::thread feeder([&] {
-    for (int i = 0; i < 10; i++) {
-      for (const int fd : {pipes[1], stream[1], datagram[1]}) {
-        SleepUntilNs(MonotonicNs() + 4'000'000);
-        if (write(fd, "x", 1) != 1) return;
-      }
+    for (int i = 0; i < 30; i++) {
+      while (asked <= i) SleepUntilNs(MonotonicNs() + 100'000);
+      SleepUntilNs(MonotonicNs() + 4'000'000);
+      const int fds[] = {pipes[1], stream[1], datagram[1]};
+      if (write(fds[i % 3], "x", 1) != 1) return;
     }
   });
   char byte;
@@ -253,6 +255,7 @@ TEST_F(OffCpu, NamesTheCauseOfEveryWait) {
         const uint32_t op = hr_operator(fmt::format("{} {}", i, waits[i].first).c_str(), "", stage);
         hr_enter(op);
         const int64_t wall = MonotonicNs(), cpu = ThreadCpuNs();
+        if (i < 3) ++asked;
         waits[i].second();
         off[op] += cpu - ThreadCpuNs();
         off[op] += MonotonicNs() - wall;
