@@ -412,7 +412,7 @@ HR_COMMAND(
            ->Required();
        for (CommandLine* one : {options->run_worker, options->run_pool, options->lend})
          one->AddOption("--drain-time", options->drain_time,
-                        "Interrupted, finish the splits that it has begun within this time")
+                        "Once interrupted, take this long at most for splits that were begun")
              ->TypeName("TIME")
              ->ShowDefault();
        for (CommandLine* one : {options->run_worker, options->lend})

@@ -31,6 +31,7 @@ struct NativeWaits {
   int64_t samples_count = 0;
   bool AreConditions() const;  // nearly all of them
 };
+// Of the threads of that name in these processes.
 NativeWaits LookAtNativeWaits(const RunView& run, const std::vector<int64_t>& process_ids,
                               const std::string& thread);
 
