@@ -105,6 +105,25 @@ void SayDifferences(const reader::Table& table, const reader::PipelineSpec& spec
              fmt::join(locked, ", "));
 }
 
+// Advice and factors are of a projection; advice scans copies and prints no map. Throws Error
+// kUsage.
+void CheckQuestion(const LayoutCommandOptions& options, bool has_projection) {
+  if (!has_projection) {
+    throw Error(ExitCode::kUsage,
+                options.advise ? "advice is for a projection, and none is given"
+                               : "factors are of a projection, and none is given",
+                options.advise ? "--advise" : "--dedup",
+                "add --pipeline FILE or --projection NAMES");
+  }
+  if (options.advise && (options.gap || options.max || options.features)) {
+    throw Error(ExitCode::kUsage, "copies are scanned, and no map is printed",
+                options.gap   ? "--gap"
+                : options.max ? "--max"
+                              : "--features",
+                "leave it out beside --advise");
+  }
+}
+
 int Layout(const LayoutCommandOptions& options) {
   std::optional<reader::PipelineSpec> spec;
   if (!options.pipeline.empty()) spec = reader::LoadPipeline(options.pipeline);
@@ -133,25 +152,14 @@ int Layout(const LayoutCommandOptions& options) {
                 options.gap ? "--gap" : "--max", "add --pipeline FILE or --projection NAMES");
   if (mapping.projection != nullptr)
     dwrf::CheckProjection(table.files[0]->schema(), table.files[0]->source().name(), projection);
+  if (options.advise || options.dedup) CheckQuestion(options, mapping.projection != nullptr);
   if (options.advise) {
-    if (mapping.projection == nullptr)
-      throw Error(ExitCode::kUsage, "advice is for a projection, and none is given", "--advise",
-                  "add --pipeline FILE or --projection NAMES");
-    if (options.gap || options.max || options.features)
-      throw Error(ExitCode::kUsage, "copies are scanned, and no map is printed",
-                  options.gap   ? "--gap"
-                  : options.max ? "--max"
-                                : "--features",
-                  "leave it out beside --advise");
     workloads::LayoutAdviceOptions advice;
     if (options.rows_given) advice.rows = options.rows;
     PrintAdvice(table, options.table, projection, advice, options.json);
     return 0;
   }
   if (options.dedup) {
-    if (mapping.projection == nullptr)
-      throw Error(ExitCode::kUsage, "factors are of a projection, and none is given", "--dedup",
-                  "add --pipeline FILE or --projection NAMES");
     dedup.session = options.session;
     dedup.time = options.time;
     dedup.rows = options.rows;

@@ -33,6 +33,23 @@ std::string ReadLine(int fd) {
   }
 }
 
+// The collector's process, which keeps `ready_fd`. Its id, or -1 and errno.
+pid_t Spawn(const std::string& executable, std::vector<std::string>& arguments, int ready_fd) {
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  // Only calls that are safe after fork in a process with threads.
+  setpgid(0, 0);  // Ctrl-C is for the pipeline; the collector is told by Stop or sees it end
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  fcntl(ready_fd, F_SETFD, 0);
+  execv(executable.c_str(), argv.data());
+  _exit(127);
+}
+
 int Wait(pid_t pid) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -71,25 +88,12 @@ Agent Agent::Start(const AgentOptions& options) {
     arguments.insert(arguments.end(), {"--pipeline", options.pipeline_path});
   }
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-
-  const pid_t pid = fork();
+  const pid_t pid = Spawn(executable, arguments, pipe_fds[1]);
   if (pid < 0) {
     const int error = errno;
     close(pipe_fds[0]);
     close(pipe_fds[1]);
     throw ErrnoError(error, "start", "the collector");
-  }
-  if (pid == 0) {   // only calls that are safe after fork in a process with threads
-    setpgid(0, 0);  // Ctrl-C is for the pipeline; the collector is told by Stop or sees it end
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
-    fcntl(pipe_fds[1], F_SETFD, 0);
-    execv(executable.c_str(), argv.data());
-    _exit(127);
   }
   close(pipe_fds[1]);
   const std::string answer = ReadLine(pipe_fds[0]);

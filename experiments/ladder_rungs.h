@@ -16,17 +16,17 @@ const char* TierUnit(Tier tier);  // "rows per CPU s"
 struct PublishedFactor {
   double low, high;
   const char* source;
-  const char* against;  // the rung that it is counted from; null: the one before
+  const char* against = nullptr;  // the rung that it is counted from; null: the one before
 };
 
 // What a rung changes, and the factors published of it, by tier.
 struct Rung {
   const char *name, *words;
   const char* table;  // folder of it, below the ladder's
-  bool rowmap, coalesce, rebatch, dedup;
-  std::map<Tier, PublishedFactor> published;
+  bool rowmap = false, coalesce = false, rebatch = false, dedup = false;
+  std::map<Tier, PublishedFactor> published = {};
   // Against the first rung, where the study prints it.
-  std::optional<double> reader_sum, storage_sum;
+  std::optional<double> reader_sum = std::nullopt, storage_sum = std::nullopt;
 };
 
 // The first is the base, without any of the changes.

@@ -237,6 +237,42 @@ ReadState ReadStateOf(const RunView& run) {
   return StateOf(run.device_bytes, run.fetched_bytes);
 }
 
+namespace {
+
+struct MeasuredRuns {
+  std::optional<Measured> self, ceiling, warm, cold;
+};
+
+// This run and its siblings. `state`: of this run's reads.
+MeasuredRuns MeasureSiblings(const PipelineModel& model, ReadState state) {
+  const RunView& run = model.run();
+  std::vector<Window> own;
+  for (const size_t w : model.steady_windows()) {
+    own.push_back({run.windows[w].duration_ns, run.windows[w].steps.steps_count});
+  }
+  MeasuredRuns runs;
+  runs.self = Measure(run.run.run_id, true, own, kDifferentialSeed);
+  if (runs.self && state == ReadState::kCold) runs.cold = runs.self;
+  // Where there is no table there is no cold run, and this one stands in the warm one's place.
+  if (runs.self && (state == ReadState::kWarm || state == ReadState::kNone)) runs.warm = runs.self;
+  for (const SiblingRow& sibling : run.siblings) {
+    const ReadState read = StateOf(sibling.device_bytes, sibling.fetched_bytes);
+    std::optional<Measured>* place = nullptr;
+    if (sibling.kind == "ceiling") {
+      place = &runs.ceiling;
+    } else if (sibling.kind == "pipeline" && state != ReadState::kNone) {
+      if (read == ReadState::kWarm) place = &runs.warm;
+      if (read == ReadState::kCold) place = &runs.cold;
+    }
+    if (place == nullptr || place->has_value()) continue;
+    *place = Measure(sibling.run_id, false, Steady(sibling.windows),
+                     kDifferentialSeed + static_cast<uint64_t>(sibling.run_id));
+  }
+  return runs;
+}
+
+}  // namespace
+
 Differential CompareSiblings(const PipelineModel& model, const Bottleneck& bottleneck) {
   const RunView& run = model.run();
   Differential found;
@@ -250,28 +286,7 @@ Differential CompareSiblings(const PipelineModel& model, const Bottleneck& bottl
     found.state = ReadState::kWarm;
     found.device_ratio = model.phases().warm_device_ratio;
   }
-  std::vector<Window> own;
-  for (const size_t w : model.steady_windows()) {
-    own.push_back({run.windows[w].duration_ns, run.windows[w].steps.steps_count});
-  }
-  std::optional<Measured> ceiling, warm, cold;
-  const std::optional<Measured> self = Measure(run.run.run_id, true, own, kDifferentialSeed);
-  if (self && found.state == ReadState::kCold) cold = self;
-  // Where there is no table there is no cold run, and this one stands in the warm one's place.
-  if (self && (found.state == ReadState::kWarm || found.state == ReadState::kNone)) warm = self;
-  for (const SiblingRow& sibling : run.siblings) {
-    const ReadState state = StateOf(sibling.device_bytes, sibling.fetched_bytes);
-    std::optional<Measured>* place = nullptr;
-    if (sibling.kind == "ceiling") {
-      place = &ceiling;
-    } else if (sibling.kind == "pipeline" && found.state != ReadState::kNone) {
-      if (state == ReadState::kWarm) place = &warm;
-      if (state == ReadState::kCold) place = &cold;
-    }
-    if (place == nullptr || place->has_value()) continue;
-    *place = Measure(sibling.run_id, false, Steady(sibling.windows),
-                     kDifferentialSeed + static_cast<uint64_t>(sibling.run_id));
-  }
+  const auto [self, ceiling, warm, cold] = MeasureSiblings(model, found.state);
   if (ceiling) found.ceiling = ceiling->run;
   if (warm) found.warm = warm->run;
   if (cold) found.cold = cold->run;

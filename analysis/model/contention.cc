@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "analysis/model/limits/bounds.h"
 #include "analysis/thresholds.h"
@@ -39,6 +42,47 @@ Contention Contention::Drawn(double normal) const {
   return drawn;
 }
 
+namespace {
+
+// What each busy core adds to the cost of work, and the deviation of that.
+std::pair<double, double> FitEach(const std::vector<const LoadRow*>& loads, const LoadRow& own) {
+  // The posterior over a grid. The cost on one core is whatever fits best; what runs at one load
+  // differ by is learned from how far they are from the line.
+  constexpr int kPoints = 400;
+  constexpr double kMost = 0.4;
+  const double n = static_cast<double>(loads.size());
+  std::vector<double> logs;
+  for (int i = 0; i < kPoints; ++i) {
+    Contention tried;
+    tried.each = kMost * (i + 0.5) / kPoints;
+    double mean = 0, square = 0;
+    for (const LoadRow* load : loads) {
+      const double base =
+          std::log(load->cpu_s_per_row / own.cpu_s_per_row / tried.CostAt(load->busy_cores));
+      mean += base;
+      square += base * base;
+    }
+    const double residual = std::max(0.0, square - mean * mean / n);
+    const double prior = tried.each / kContentionFitDeviation;
+    logs.push_back(-0.5 * (n - 1 + kNoiseRuns) *
+                       std::log(residual + kNoiseRuns * kSameLoadNoise * kSameLoadNoise) -
+                   0.5 * prior * prior);
+  }
+  const double best = *std::max_element(logs.begin(), logs.end());
+  double weights = 0, sum = 0, squares = 0;
+  for (int i = 0; i < kPoints; ++i) {
+    const double each = kMost * (i + 0.5) / kPoints;
+    const double weight = std::exp(logs[static_cast<size_t>(i)] - best);
+    weights += weight;
+    sum += weight * each;
+    squares += weight * each * each;
+  }
+  const double mean_each = sum / weights;
+  return {mean_each, std::sqrt(std::max(0.0, squares / weights - mean_each * mean_each))};
+}
+
+}  // namespace
+
 Contention FitContention(const RunView& run, double host_cores) {
   Contention contention;
   const double others = std::max(1.0, host_cores - 1);
@@ -61,40 +105,7 @@ Contention FitContention(const RunView& run, double host_cores) {
     most = std::max(most, load->busy_cores);
   }
   if (most - least < kLeastLoadSpread) return contention;
-  // The posterior over a grid. The cost on one core is whatever fits best; what runs at one load
-  // differ by is learned from how far they are from the line.
-  constexpr int kPoints = 400;
-  constexpr double kMost = 0.4;
-  const double n = static_cast<double>(loads.size());
-  std::vector<double> logs;
-  for (int i = 0; i < kPoints; ++i) {
-    Contention tried;
-    tried.each = kMost * (i + 0.5) / kPoints;
-    double mean = 0, square = 0;
-    for (const LoadRow* load : loads) {
-      const double base =
-          std::log(load->cpu_s_per_row / own->cpu_s_per_row / tried.CostAt(load->busy_cores));
-      mean += base;
-      square += base * base;
-    }
-    const double residual = std::max(0.0, square - mean * mean / n);
-    const double prior = tried.each / kContentionFitDeviation;
-    logs.push_back(-0.5 * (n - 1 + kNoiseRuns) *
-                       std::log(residual + kNoiseRuns * kSameLoadNoise * kSameLoadNoise) -
-                   0.5 * prior * prior);
-  }
-  const double best = *std::max_element(logs.begin(), logs.end());
-  double weights = 0, sum = 0, squares = 0;
-  for (int i = 0; i < kPoints; ++i) {
-    const double each = kMost * (i + 0.5) / kPoints;
-    const double weight = std::exp(logs[static_cast<size_t>(i)] - best);
-    weights += weight;
-    sum += weight * each;
-    squares += weight * each * each;
-  }
-  contention.each = sum / weights;
-  contention.deviation =
-      std::sqrt(std::max(0.0, squares / weights - contention.each * contention.each));
+  std::tie(contention.each, contention.deviation) = FitEach(loads, *own);
   contention.runs = loads.size();
   contention.least_busy = least;
   contention.most_busy = most;

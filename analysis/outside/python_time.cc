@@ -336,10 +336,12 @@ std::optional<PythonThreads> LookAtPythonThreads(const RunView& run, int64_t pro
   return found;
 }
 
-std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int64_t>& process_ids,
-                                       bool workers_follow) {
+namespace {
+
+// Of these processes, without what they do aside. Adds to `sampled_s` the time of all samples.
+Samples MainThreadSamples(const RunView& run, const std::vector<int64_t>& process_ids,
+                          bool workers_follow, double* sampled_s) {
   Samples samples;
-  PythonTime time;
   for (const StackRow& stack : run.stacks) {
     if (stack.kind != "python" || stack.thread != "MainThread" || !stack.process_id) continue;
     if (std::find(process_ids.begin(), process_ids.end(), *stack.process_id) == process_ids.end()) {
@@ -349,10 +351,19 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
                   stack.samples_count};
     LeaveParent(&sample.frames);
     if (sample.frames.empty()) continue;
-    time.sampled_s += sample.seconds;
+    *sampled_s += sample.seconds;
     if (IsAside(sample.frames) || (!workers_follow && StartsProcess(sample.frames))) continue;
     samples.push_back(std::move(sample));
   }
+  return samples;
+}
+
+}  // namespace
+
+std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int64_t>& process_ids,
+                                       bool workers_follow) {
+  PythonTime time;
+  Samples samples = MainThreadSamples(run, process_ids, workers_follow, &time.sampled_s);
   const size_t depth = FindLoop(&samples);
   bool is_told = false;  // whether the samples tell anything
   LargestParts loads, receives, steps, unknown;

@@ -47,6 +47,37 @@ class QuietStdout {
   int saved_;
 };
 
+// Names for the LP format: letters, digits and '_', not first a digit or an 'e', which starts an
+// exponent; none twice.
+class SafeNames {
+ public:
+  // `first`: what a name begins with that may not begin with its own letter.
+  std::string Of(const std::string& name, char first) {
+    std::string safe;
+    for (const char c : name) {
+      safe += std::isalnum(static_cast<unsigned char>(c)) && (c & 0x80) == 0 ? c : '_';
+    }
+    if (safe.empty() || !std::isalpha(static_cast<unsigned char>(safe[0])) || safe[0] == 'e' ||
+        safe[0] == 'E') {
+      safe = std::string(1, first) + safe;
+    }
+    std::string unique = safe.substr(0, 100);
+    for (int i = 2; !taken_.insert(unique).second; ++i) {
+      unique = fmt::format("{}_{}", safe.substr(0, 90), i);
+    }
+    if (unique != name) notes_ += fmt::format("\\ {} is '{}'\n", unique, Printable(name));
+    return unique;
+  }
+  // Names may come again: rows and columns have their own.
+  void Forget() { taken_.clear(); }
+  // Comments that say which names were changed.
+  const std::string& notes() const { return notes_; }
+
+ private:
+  std::set<std::string> taken_;
+  std::string notes_;
+};
+
 }  // namespace
 
 size_t Program::Column(std::string name, double lower, double upper, bool integer) {
@@ -73,10 +104,7 @@ void Program::Objective(std::vector<std::pair<size_t, double>> terms, bool maxim
   maximise_ = maximise;
 }
 
-std::optional<std::vector<double>> Program::Solve(double max_seconds, Proof* proof) const {
-  const auto start = std::chrono::steady_clock::now();
-  QuietStdout quiet;
-  const std::unique_ptr<Cbc_Model, void (*)(Cbc_Model*)> model(Cbc_newModel(), Cbc_deleteModel);
+void Program::Load(void* model) const {
   std::vector<CoinBigIndex> starts(columns_.size() + 1, 0);
   for (const RowEntry& row : rows_) {
     for (const auto& [column, value] : row.terms) ++starts[column + 1];
@@ -100,9 +128,16 @@ std::optional<std::vector<double>> Program::Solve(double max_seconds, Proof* pro
     upper.push_back(column.upper);
     cost.push_back((maximise_ ? -times_ : times_) * column.cost);
   }
-  Cbc_loadProblem(model.get(), static_cast<int>(columns_.size()), static_cast<int>(rows_.size()),
+  Cbc_loadProblem(model, static_cast<int>(columns_.size()), static_cast<int>(rows_.size()),
                   starts.data(), indices.data(), values.data(), lower.data(), upper.data(),
                   cost.data(), row_lower.data(), row_upper.data());
+}
+
+std::optional<std::vector<double>> Program::Solve(double max_seconds, Proof* proof) const {
+  const auto start = std::chrono::steady_clock::now();
+  QuietStdout quiet;
+  const std::unique_ptr<Cbc_Model, void (*)(Cbc_Model*)> model(Cbc_newModel(), Cbc_deleteModel);
+  Load(model.get());
   for (size_t i = 0; i < columns_.size(); ++i) {
     if (columns_[i].integer) Cbc_setInteger(model.get(), static_cast<int>(i));
   }
@@ -139,29 +174,11 @@ std::optional<std::vector<double>> Program::Solve(double max_seconds, Proof* pro
 }
 
 std::string Program::Lp() const {
-  // Letters, digits and '_', not first a digit or an 'e', which starts an exponent; none twice.
-  std::set<std::string> taken;
-  std::string notes;
-  const auto name_of = [&](const std::string& name, char first) {
-    std::string safe;
-    for (const char c : name) {
-      safe += std::isalnum(static_cast<unsigned char>(c)) && (c & 0x80) == 0 ? c : '_';
-    }
-    if (safe.empty() || !std::isalpha(static_cast<unsigned char>(safe[0])) || safe[0] == 'e' ||
-        safe[0] == 'E') {
-      safe = std::string(1, first) + safe;
-    }
-    std::string unique = safe.substr(0, 100);
-    for (int i = 2; !taken.insert(unique).second; ++i) {
-      unique = fmt::format("{}_{}", safe.substr(0, 90), i);
-    }
-    if (unique != name) notes += fmt::format("\\ {} is '{}'\n", unique, Printable(name));
-    return unique;
-  };
+  SafeNames names;
   std::vector<std::string> columns, rows;
-  for (const ColumnEntry& column : columns_) columns.push_back(name_of(column.name, 'x'));
-  taken.clear();
-  for (const RowEntry& row : rows_) rows.push_back(name_of(row.name, 'r'));
+  for (const ColumnEntry& column : columns_) columns.push_back(names.Of(column.name, 'x'));
+  names.Forget();
+  for (const RowEntry& row : rows_) rows.push_back(names.Of(row.name, 'r'));
   const auto sum = [&](const std::vector<std::pair<size_t, double>>& terms) {
     std::string text;
     for (const auto& [column, value] : terms) {
@@ -175,8 +192,8 @@ std::string Program::Lp() const {
   for (size_t i = 0; i < columns_.size(); ++i) {
     if (columns_[i].cost != 0) costs.push_back({i, columns_[i].cost});
   }
-  std::string text =
-      notes + (maximise_ ? "Maximize\n obj:" : "Minimize\n obj:") + sum(costs) + "\nSubject To\n";
+  std::string text = names.notes() + (maximise_ ? "Maximize\n obj:" : "Minimize\n obj:") +
+                     sum(costs) + "\nSubject To\n";
   for (size_t r = 0; r < rows_.size(); ++r) {
     const std::string terms = sum(rows_[r].terms);
     const double lower = rows_[r].lower, upper = rows_[r].upper;

@@ -56,6 +56,8 @@ class Program {
     std::vector<std::pair<size_t, double>> terms;
     double lower, upper;
   };
+  void Load(void* model) const;  // into a Cbc_Model
+
   std::vector<ColumnEntry> columns_;
   std::vector<RowEntry> rows_;
   bool maximise_ = true;

@@ -232,17 +232,27 @@ std::pair<size_t, size_t> SteadyRange(const std::vector<double>& rates) {
   return {first, last};
 }
 
+namespace {
+
+// Of a run with too few windows to tell phases.
+Phases OnePhase(const RunView& run) {
+  Phases found;
+  found.last_ns = run.run.duration_ns;
+  for (size_t i = 0; i < run.windows.size(); ++i) {
+    const WindowRow& window = run.windows[i];
+    if (window.duration_ns > 0 && window.steps.steps_count > 0) found.steady.push_back(i);
+  }
+  found.edges.unknown = "the run is too short to have phases";
+  return found;
+}
+
+}  // namespace
+
 Phases FindPhases(const RunView& run) {
   Phases found;
   const std::vector<WindowRow>& windows = run.windows;
   found.last_ns = run.run.duration_ns;
-  if (windows.size() < 3) {
-    for (size_t i = 0; i < windows.size(); ++i) {
-      if (windows[i].duration_ns > 0 && windows[i].steps.steps_count > 0) found.steady.push_back(i);
-    }
-    found.edges.unknown = "the run is too short to have phases";
-    return found;
-  }
+  if (windows.size() < 3) return OnePhase(run);
   std::vector<double> rates;
   for (const WindowRow& window : windows) rates.push_back(RateOf(window));
   const auto [first, last] = SteadyRange(rates);
@@ -253,7 +263,10 @@ Phases FindPhases(const RunView& run) {
   // A cold pass is slower than what follows, and looks like a long fill.
   const size_t cold = EndOfColdPass(run, first_steps, last, &found);
   const size_t warm = std::max(cold, filled);
-  const bool slow = TakesMoreThanQueues(run, first_steps, filled);
+  const PhaseKind before_steady = cold > first_steps ? PhaseKind::kCold
+                                  : TakesMoreThanQueues(run, first_steps, filled)
+                                      ? PhaseKind::kSlow
+                                      : PhaseKind::kFill;
   std::vector<char> edge(windows.size(), 0);
   found.edges = FindEpochEdges(run, warm, last, &edge);
   std::vector<size_t> steady;
@@ -275,7 +288,7 @@ Phases FindPhases(const RunView& run) {
     } else if (w < first_steps) {
       kind = PhaseKind::kFirstSteps;
     } else if (w < warm) {
-      kind = cold > first_steps ? PhaseKind::kCold : slow ? PhaseKind::kSlow : PhaseKind::kFill;
+      kind = before_steady;
     } else if (w >= last) {
       kind = PhaseKind::kEnd;
     } else if (IsProbed(run, windows[w])) {

@@ -155,6 +155,29 @@ double PairedPower(double effect, double deviation, double n, double alpha) {
   return StudentPower(effect / deviation * std::sqrt(n), n - 1, critical);
 }
 
+std::vector<double> KeepMeasured(std::span<const double> values) {
+  std::vector<double> kept;
+  for (const double value : values) {
+    if (std::isfinite(value) && value >= 0) kept.push_back(value);
+  }
+  return kept;
+}
+
+// Twice the dependence, at least the cube root of the count (Kuensch 1989's order), and not so long
+// that a draw would be the series itself.
+size_t BlockLength(size_t n, double effective) {
+  const double count = static_cast<double>(n);
+  const double length = std::max(2 * count / effective, std::cbrt(count));
+  return std::clamp<size_t>(static_cast<size_t>(std::ceil(length)), 1, std::max<size_t>(n / 3, 1));
+}
+
+// Standard error of the mean, as a share of it.
+double RelativeError(const std::vector<double>& values, double effective) {
+  if (AllEqual(values)) return 0.0;
+  // The deviation from a series' own mean is too small by 1 - 1 / effective.
+  return std::sqrt(Variance(values) / std::max(effective - 1, 0.5)) / Mean(values);
+}
+
 }  // namespace
 
 std::vector<double> LogRatios(std::span<const double> a, std::span<const double> b) {
@@ -428,14 +451,7 @@ double EffectiveCount(std::span<const double> series) {
 
 WindowsEstimate WindowsLogRatio(std::span<const double> a, std::span<const double> b, double level,
                                 uint64_t seed, size_t resamples) {
-  auto measured = [](std::span<const double> values) {
-    std::vector<double> kept;
-    for (double value : values) {
-      if (std::isfinite(value) && value >= 0) kept.push_back(value);
-    }
-    return kept;
-  };
-  const std::vector<double> left = measured(a), right = measured(b);
+  const std::vector<double> left = KeepMeasured(a), right = KeepMeasured(b);
   WindowsEstimate estimate;
   estimate.interval = kUnbounded;
   estimate.windows_a = left.size();
@@ -451,16 +467,8 @@ WindowsEstimate WindowsLogRatio(std::span<const double> a, std::span<const doubl
     return estimate;
   }
 
-  // Twice the dependence, at least the cube root of the count (Kuensch 1989's order), and not so
-  // long that a draw would be the series itself.
-  auto block_of = [](size_t n, double effective) {
-    const double count = static_cast<double>(n);
-    const double length = std::max(2 * count / effective, std::cbrt(count));
-    return std::clamp<size_t>(static_cast<size_t>(std::ceil(length)), 1,
-                              std::max<size_t>(n / 3, 1));
-  };
-  const size_t block_a = block_of(left.size(), estimate.effective_a);
-  const size_t block_b = block_of(right.size(), estimate.effective_b);
+  const size_t block_a = BlockLength(left.size(), estimate.effective_a);
+  const size_t block_b = BlockLength(right.size(), estimate.effective_b);
   estimate.block = std::max(block_a, block_b);
 
   Random random(seed);
@@ -483,14 +491,9 @@ WindowsEstimate WindowsLogRatio(std::span<const double> a, std::span<const doubl
                  : NormalQuantile((1 + level) / 2);
   const double tail = NormalCdf(-expanded);
   const Interval drawn = {Quantile(draws, tail), Quantile(draws, 1 - tail)};
-  // The deviation from a series' own mean is too small by 1 - 1 / effective.
-  auto error = [](const std::vector<double>& values, double effective) {
-    if (AllEqual(values)) return 0.0;
-    return std::sqrt(Variance(values) / std::max(effective - 1, 0.5)) / Mean(values);
-  };
   const Interval student =
-      Welch(estimate.log_ratio, error(left, estimate.effective_a),
-            std::max(estimate.effective_a - 1, 1.0), error(right, estimate.effective_b),
+      Welch(estimate.log_ratio, RelativeError(left, estimate.effective_a),
+            std::max(estimate.effective_a - 1, 1.0), RelativeError(right, estimate.effective_b),
             std::max(estimate.effective_b - 1, 1.0), level);
   estimate.interval = Wider(drawn, student);
   return estimate;

@@ -68,7 +68,7 @@ class NamelessFile {
 
 struct Point {
   double bytes_per_s = 0, latency_ns = 0;
-  bool failed = false;
+  int error = 0;  // of a read that failed
 };
 
 // Reads for `limit_ns` with `depth` threads.
@@ -76,7 +76,7 @@ Point ReadRandomly(int fd, int64_t file_bytes, int64_t size, int depth, int64_t 
   std::mutex mutex;
   std::vector<int64_t> latencies;
   std::atomic<int64_t> bytes = 0;
-  std::atomic<bool> failed = false;
+  std::atomic<int> error = 0;
   const int64_t begin = MonotonicNs(), end = begin + limit_ns;
   std::vector<std::thread> threads;
   for (int t = 0; t < depth; t++) {
@@ -85,12 +85,13 @@ Point ReadRandomly(int fd, int64_t file_bytes, int64_t size, int depth, int64_t 
       std::mt19937_64 random(static_cast<uint64_t>(t) * 7919 + static_cast<uint64_t>(begin));
       std::vector<int64_t> own;
       int64_t own_bytes = 0;
-      while (buffer && !failed) {
+      while (buffer && error == 0) {
         const int64_t slot =
             static_cast<int64_t>(random() % static_cast<uint64_t>(file_bytes / size));
         const int64_t before = MonotonicNs();
         if (before >= end) break;
-        if (pread(fd, buffer.get(), static_cast<size_t>(size), slot * size) != size) failed = true;
+        const ssize_t n = pread(fd, buffer.get(), static_cast<size_t>(size), slot * size);
+        if (n != size) error = n < 0 ? errno : EIO;
         own.push_back(MonotonicNs() - before);
         own_bytes += size;
       }
@@ -102,8 +103,9 @@ Point ReadRandomly(int fd, int64_t file_bytes, int64_t size, int depth, int64_t 
   for (std::thread& thread : threads) thread.join();
   Point point;
   const double seconds = static_cast<double>(MonotonicNs() - begin) * 1e-9;
-  point.failed = failed || latencies.empty();
-  if (point.failed) return point;
+  point.error = error;
+  if (latencies.empty() && error == 0) point.error = ENOMEM;  // for the buffers
+  if (point.error != 0) return point;
   point.bytes_per_s = static_cast<double>(bytes) / seconds;
   const auto middle = latencies.begin() + static_cast<std::ptrdiff_t>(latencies.size() / 2);
   std::nth_element(latencies.begin(), middle, latencies.end());
@@ -138,6 +140,37 @@ int64_t Fill(const CalibrationOptions& options, int fd, int64_t goal, Calibratio
   ceiling.note = "one file written once, with fdatasync";
   out->ceilings.push_back(std::move(ceiling));
   return written;
+}
+
+// Reads of `size` bytes with `depth` at a time, several times over: their rate and latency. The
+// error of one that failed, or 0.
+int MeasureReads(const CalibrationOptions& options, int fd, int64_t file_bytes, int64_t size,
+                 int depth, Calibration* out) {
+  constexpr int kRepetitions = 3;
+  Ceiling rate, latency;
+  rate.metric = "storage_read_bytes_per_s";
+  rate.unit = "B/s";
+  latency.metric = "storage_read_latency_ns";
+  latency.unit = "ns";
+  latency.note = "median of the requests of one repetition";
+  rate.size_bytes = latency.size_bytes = size;
+  rate.depth_count = latency.depth_count = depth;
+  const auto take = [](Ceiling* ceiling, double figure, bool first) {
+    ceiling->minimum = first ? figure : std::min(ceiling->minimum, figure);
+    ceiling->maximum = first ? figure : std::max(ceiling->maximum, figure);
+    ceiling->repetitions_count++;
+  };
+  for (int i = 0; i < kRepetitions; i++) {
+    const Point point = ReadRandomly(fd, file_bytes, size, depth, options.part_ns / 9);
+    if (point.error != 0) return point.error;
+    take(&rate, point.bytes_per_s, i == 0);
+    take(&latency, point.latency_ns, i == 0);
+  }
+  rate.value = rate.maximum;
+  latency.value = latency.minimum;
+  out->ceilings.push_back(std::move(rate));
+  out->ceilings.push_back(std::move(latency));
+  return 0;
 }
 
 }  // namespace
@@ -186,36 +219,10 @@ void CalibrateStorage(const CalibrationOptions& options, Calibration* out) {
         options.progress(fraction, fmt::format("storage: {} KiB, depth {}", size >> 10, depth));
       }
       fraction += 0.8 / static_cast<double>(std::size(kSizes) * std::size(kDepths));
-      constexpr int kRepetitions = 3;
-      Ceiling rate, latency;
-      rate.metric = "storage_read_bytes_per_s";
-      rate.unit = "B/s";
-      latency.metric = "storage_read_latency_ns";
-      latency.unit = "ns";
-      latency.note = "median of the requests of one repetition";
-      rate.size_bytes = latency.size_bytes = size;
-      rate.depth_count = latency.depth_count = depth;
-      bool failed = false;
-      const auto take = [&](Ceiling* ceiling, double figure, bool first) {
-        ceiling->minimum = first ? figure : std::min(ceiling->minimum, figure);
-        ceiling->maximum = first ? figure : std::max(ceiling->maximum, figure);
-        ceiling->repetitions_count++;
-      };
-      for (int i = 0; i < kRepetitions && !failed; i++) {
-        const Point point = ReadRandomly(file.fd(), file_bytes, size, depth, options.part_ns / 9);
-        failed = point.failed;
-        if (failed) break;
-        take(&rate, point.bytes_per_s, i == 0);
-        take(&latency, point.latency_ns, i == 0);
-      }
-      if (failed) {
-        skip(fmt::format("read past the page cache: {}", std::strerror(errno)), other);
+      if (const int error = MeasureReads(options, file.fd(), file_bytes, size, depth, out)) {
+        skip(fmt::format("read past the page cache: {}", std::strerror(error)), other);
         return;
       }
-      rate.value = rate.maximum;
-      latency.value = latency.minimum;
-      out->ceilings.push_back(std::move(rate));
-      out->ceilings.push_back(std::move(latency));
     }
   }
 }

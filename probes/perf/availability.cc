@@ -414,37 +414,46 @@ class Prover {
           move_from(events.size() - (events.size() - 1) / 2);
           continue;
         }
-        for (const WishedEvent& event : events) {
-          if (events.size() == 2 && &event == &events[0]) continue;
-          Miss(event.name,
-               {CounterState::kNotScheduled,
-                fmt::format("{} opens but is never on the PMU beside cycles and instructions",
-                            event.name),
-                options_.around.nmi_watchdog ? "sysctl kernel.nmi_watchdog=0 frees a counter"
-                                             : "end other profilers"});
-        }
-        events.clear();
+        MissUnscheduled(events);
         break;
       }
-      std::vector<WishedEvent> counting;
-      for (size_t i = 0; i < events.size(); ++i) {
-        if (delta.counts[i] != 0) {
-          counting.push_back(events[i]);
-        } else {
-          Miss(events[i].name,
-               {CounterState::kSilent,
-                fmt::format("{} opens and counts 0 during work that has it", events[i].name),
-                "a CPU or a hypervisor that counts it"});
-        }
-      }
-      const bool alone =
-          counting.size() == 1 && events.size() > 1 && counting[0].name == events[0].name;
-      const WishedEvent anchor = events[0];
-      if (!counting.empty() && !alone) AddGroup(counting);
-      if (!rest.empty()) rest.insert(rest.begin(), anchor);
+      KeepCounting(events, delta);
+      if (!rest.empty()) rest.insert(rest.begin(), events[0]);
       return rest;
     }
     return rest;
+  }
+
+  // A group of one event, or of one beside the first, that opened and was never on the PMU.
+  void MissUnscheduled(const std::vector<WishedEvent>& events) {
+    for (const WishedEvent& event : events) {
+      if (events.size() == 2 && &event == &events[0]) continue;
+      Miss(event.name,
+           {CounterState::kNotScheduled,
+            fmt::format("{} opens but is never on the PMU beside cycles and instructions",
+                        event.name),
+            options_.around.nmi_watchdog ? "sysctl kernel.nmi_watchdog=0 frees a counter"
+                                         : "end other profilers"});
+    }
+  }
+
+  // A group of those that counted in the work-out, unless that is the first alone. The others are
+  // missing, as silent.
+  void KeepCounting(const std::vector<WishedEvent>& events, const GroupDelta& delta) {
+    std::vector<WishedEvent> counting;
+    for (size_t i = 0; i < events.size(); ++i) {
+      if (delta.counts[i] != 0) {
+        counting.push_back(events[i]);
+      } else {
+        Miss(events[i].name,
+             {CounterState::kSilent,
+              fmt::format("{} opens and counts 0 during work that has it", events[i].name),
+              "a CPU or a hypervisor that counts it"});
+      }
+    }
+    const bool alone =
+        counting.size() == 1 && events.size() > 1 && counting[0].name == events[0].name;
+    if (!counting.empty() && !alone) AddGroup(counting);
   }
 
   void Miss(const std::string& name, CounterAvailability why) {

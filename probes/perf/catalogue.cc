@@ -28,6 +28,37 @@ constexpr WordMetric kWordMetrics[] = {
     {"stalls_memory", "stalls_memory_count"},
 };
 
+// The events, groups and formulas of a family.
+void AppendFamily(const CpuFamily& family, std::string* text) {
+  *text += fmt::format("\n## {}\n\n", family.name);
+  if (!family.note.empty()) *text += fmt::format("Note: {}.\n\n", family.note);
+  if (family.slots_per_cycle > 0) {
+    *text += fmt::format("Slots per cycle: {}.\n\n", family.slots_per_cycle);
+  }
+  *text += "| word | code | in libpfm4 | note |\n| --- | --- | --- | --- |\n";
+  for (const CatalogueEvent& e : family.events) {
+    const char* type = e.code.type == PERF_TYPE_HARDWARE   ? "generic "
+                       : e.code.type == PERF_TYPE_HW_CACHE ? "generic cache "
+                                                           : "";
+    const bool known = !family.libpfm.empty() && !e.libpfm.empty();
+    *text += fmt::format("| {} | {}{:#x} | {} | {} |\n", e.word, type, e.code.config,
+                         known ? fmt::format("`{}::{}`", family.libpfm, e.libpfm) : "", e.note);
+  }
+  *text += "\n| group | events | gives | formula |\n| --- | --- | --- | --- |\n";
+  for (const CatalogueGroup& group : family.groups) {
+    std::string words;
+    for (const std::string_view word : group.words) {
+      if (!family.Find(word)) continue;
+      words += fmt::format("{}{}", words.empty() ? "" : ", ", word);
+    }
+    if (group.formulas.empty()) *text += fmt::format("| {} | {} | | |\n", group.name, words);
+    for (const Formula& f : group.formulas) {
+      *text += fmt::format("| {} | {} | `{}` | `{}`{} |\n", group.name, words, f.metric,
+                           f.expression.text(), f.note.empty() ? "" : fmt::format("; {}", f.note));
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<std::string_view> MetricOfWord(std::string_view word) {
@@ -84,35 +115,7 @@ std::string CatalogueDocument() {
     const Metric* metric = FindMetric(m.metric);
     out += fmt::format("| {} | `{}` | {} |\n", m.word, m.metric, metric ? metric->help : "");
   }
-  for (const CpuFamily& family : Catalogue()) {
-    out += fmt::format("\n## {}\n\n", family.name);
-    if (!family.note.empty()) out += fmt::format("Note: {}.\n\n", family.note);
-    if (family.slots_per_cycle > 0) {
-      out += fmt::format("Slots per cycle: {}.\n\n", family.slots_per_cycle);
-    }
-    out += "| word | code | in libpfm4 | note |\n| --- | --- | --- | --- |\n";
-    for (const CatalogueEvent& e : family.events) {
-      const char* type = e.code.type == PERF_TYPE_HARDWARE   ? "generic "
-                         : e.code.type == PERF_TYPE_HW_CACHE ? "generic cache "
-                                                             : "";
-      const bool known = !family.libpfm.empty() && !e.libpfm.empty();
-      out += fmt::format("| {} | {}{:#x} | {} | {} |\n", e.word, type, e.code.config,
-                         known ? fmt::format("`{}::{}`", family.libpfm, e.libpfm) : "", e.note);
-    }
-    out += "\n| group | events | gives | formula |\n| --- | --- | --- | --- |\n";
-    for (const CatalogueGroup& group : family.groups) {
-      std::string words;
-      for (const std::string_view word : group.words) {
-        if (!family.Find(word)) continue;
-        words += fmt::format("{}{}", words.empty() ? "" : ", ", word);
-      }
-      if (group.formulas.empty()) out += fmt::format("| {} | {} | | |\n", group.name, words);
-      for (const Formula& f : group.formulas) {
-        out += fmt::format("| {} | {} | `{}` | `{}`{} |\n", group.name, words, f.metric,
-                           f.expression.text(), f.note.empty() ? "" : fmt::format("; {}", f.note));
-      }
-    }
-  }
+  for (const CpuFamily& family : Catalogue()) AppendFamily(family, &out);
   out += R"(
 ## Memory bandwidth and energy
 

@@ -27,6 +27,23 @@ using bpf::Record;
 
 double Count(uint64_t count) { return static_cast<double>(count); }
 
+// Of an entry of the kernel's maps: the threads that it is of, and the entry's own key.
+std::pair<int64_t, std::string> ThreadsOf(const Record& key) {
+  return {static_cast<int64_t>(key.Number("tgid")),
+          ThreadGroupLabel(key.Text("comm"), key.Number("first") != 0)};
+}
+std::tuple<int64_t, std::string, uint64_t, uint64_t, uint64_t, uint64_t> KeyOf(const Record& key,
+                                                                               uint64_t set,
+                                                                               uint64_t word,
+                                                                               uint64_t event) {
+  return {static_cast<int64_t>(key.Number("tgid")),
+          key.Text("comm"),
+          key.Number("first"),
+          set,
+          word,
+          event};
+}
+
 }  // namespace
 
 void Shares::Share(const std::function<void(uint32_t, double)>& give) {
@@ -97,9 +114,48 @@ Availability OperatorCounters::Start(const Host& host, const Target& target) {
   return found;
 }
 
+int OperatorCounters::OpenEvent(int cpu, size_t group, size_t event, int leader,
+                                Availability* failure) {
+  OpenRequest request;
+  request.code = plan_.groups[group].codes[event];
+  request.tid = -1;
+  request.cpu = cpu;
+  request.leader = leader;
+  request.pinned = group == 0;
+  request.sample_period = group == 0 ? options_.base_period : options_.set_period;
+  if (request.sample_period == 0) {
+    request.sample_frequency = group == 0 ? options_.base_frequency : options_.set_frequency;
+  }
+  const int fd = kernel_.Open(request);
+  if (fd < 0) return fd;
+  handles_.push_back(fd);
+  const uint64_t in_base = event, in_set = kBase + event;
+  const uint32_t place =
+      static_cast<uint32_t>(cpu) * kStride +
+      static_cast<uint32_t>(group == 0 ? in_base : kBase + (group - 1) * kSet + event);
+  if (bpf_map_update_elem(events_fd(), &place, &fd, BPF_ANY) != 0) {
+    *failure = Availability::Unavailable(
+        fmt::format("bpf(BPF_MAP_UPDATE_ELEM) of a counter: {}", std::strerror(errno)),
+        "a kernel of 5.8 or later");
+    return fd;
+  }
+  LIBBPF_OPTS(bpf_link_create_opts, attach,
+              .perf_event = {.bpf_cookie = group == 0 ? in_base : in_set});
+  const int link =
+      bpf_link_create(program_->program_fd("counter_overflow"), fd, BPF_PERF_EVENT, &attach);
+  if (link < 0) {
+    *failure = Availability::Unavailable(
+        fmt::format("bpf(BPF_LINK_CREATE) of {}: {}", plan_.groups[group].names[event],
+                    std::strerror(errno)),
+        "a kernel of 5.15 or later, and a PMU with overflow interrupts");
+    return fd;
+  }
+  handles_.push_back(link);
+  return fd;
+}
+
 Availability OperatorCounters::OpenCpus() {
   const long num_cpus = std::max(1l, sysconf(_SC_NPROCESSORS_CONF));
-  const int program = program_->program_fd("counter_overflow");
   set_leaders_.assign(plan_.groups.size() - 1, {});
   size_t cpus_open = 0;
   int last = ENODEV;
@@ -115,41 +171,15 @@ Availability OperatorCounters::OpenCpus() {
     for (size_t g = 0; g < plan_.groups.size(); ++g) {
       int leader = -1;
       for (size_t e = 0; e < plan_.groups[g].codes.size(); ++e) {
-        OpenRequest request;
-        request.code = plan_.groups[g].codes[e];
-        request.tid = -1;
-        request.cpu = cpu;
-        request.leader = leader;
-        request.pinned = g == 0;
-        request.sample_period = g == 0 ? options_.base_period : options_.set_period;
-        if (request.sample_period == 0) {
-          request.sample_frequency = g == 0 ? options_.base_frequency : options_.set_frequency;
-        }
-        const int fd = kernel_.Open(request);
+        Availability failure = Availability::Ok();
+        const int fd = OpenEvent(cpu, g, e, leader, &failure);
         if (fd < 0) {
           last = -fd;
           if (g == 0 && e == 0 && (fd == -ENODEV || fd == -ENXIO)) break;  // the CPU is off
           return refused(-fd, fmt::format("{}, CPU {}", plan_.groups[g].names[e], cpu));
         }
-        handles_.push_back(fd);
+        if (!failure.usable()) return failure;
         if (leader < 0) leader = fd;
-        const uint32_t place = static_cast<uint32_t>(cpu) * kStride +
-                               static_cast<uint32_t>(g == 0 ? e : kBase + (g - 1) * kSet + e);
-        if (bpf_map_update_elem(events_fd(), &place, &fd, BPF_ANY) != 0) {
-          return Availability::Unavailable(
-              fmt::format("bpf(BPF_MAP_UPDATE_ELEM) of a counter: {}", std::strerror(errno)),
-              "a kernel of 5.8 or later");
-        }
-        LIBBPF_OPTS(bpf_link_create_opts, attach,
-                    .perf_event = {.bpf_cookie = g == 0 ? e : kBase + e});
-        const int link = bpf_link_create(program, fd, BPF_PERF_EVENT, &attach);
-        if (link < 0) {
-          return Availability::Unavailable(
-              fmt::format("bpf(BPF_LINK_CREATE) of {}: {}", plan_.groups[g].names[e],
-                          std::strerror(errno)),
-              "a kernel of 5.15 or later, and a PMU with overflow interrupts");
-        }
-        handles_.push_back(link);
       }
       if (leader < 0) break;
       if (g > 0) {
@@ -229,23 +259,14 @@ bool OperatorCounters::HasAccounts(int64_t pid) const {
                      [&](const AccountedProcess& process) { return process.pid == pid; });
 }
 
-void OperatorCounters::ReadKernel() {
-  const auto group_of = [](const Record& key) {
-    return Group{static_cast<int64_t>(key.Number("tgid")),
-                 ThreadGroupLabel(key.Text("comm"), key.Number("first") != 0)};
-  };
-  const auto key_of = [](const Record& key, uint64_t set, uint64_t word, uint64_t event) {
-    return EntryKey(static_cast<int64_t>(key.Number("tgid")), key.Text("comm"), key.Number("first"),
-                    set, word, event);
-  };
-  // Samples first: what they are of is counted by the time the counts are read.
+void OperatorCounters::ReadSamples() {
   program_->ForEach("samples", [&](const Record& key, const Record& value) {
     const uint64_t set = key.Number("set"), event = key.Number("event");
     const auto word = static_cast<uint32_t>(key.Number("word"));
-    const Entry grown = Grown(&last_samples_, key_of(key, set, word, event),
+    const Entry grown = Grown(&last_samples_, KeyOf(key, set, word, event),
                               {value.Number("events_count"), value.Number("samples_count")});
     if (grown.empty()) return;
-    const Group group = group_of(key);
+    const Group group = ThreadsOf(key);
     Sums& sums = SumsOf(group);
     const double events = Count(grown[0]);
     if (event == 0) OwnerOf(group, word).samples += Count(grown[1]);
@@ -263,12 +284,17 @@ void OperatorCounters::ReadKernel() {
       sums.turn[set][event - kBase].Sample(word, events);
     }
   });
+}
+
+void OperatorCounters::ReadKernel() {
+  // Samples first: what they are of is counted by the time the counts are read.
+  ReadSamples();
   program_->ForEach("base_counters", [&](const Record& key, const Record& value) {
-    const Entry grown = Grown(&last_base_, key_of(key, 0, 0, 0),
+    const Entry grown = Grown(&last_base_, KeyOf(key, 0, 0, 0),
                               {value.Number("first_count"), value.Number("second_count"),
                                value.Number("enabled_ns"), value.Number("running_ns")});
     if (grown.empty()) return;
-    Sums& sums = SumsOf(group_of(key));
+    Sums& sums = SumsOf(ThreadsOf(key));
     const double counts[] = {Count(grown[0]), Count(grown[1])};
     for (size_t g = 0; g < plan_.groups.size(); ++g) {
       sums.totals[g].enabled_ns += Count(grown[2]);
@@ -280,7 +306,7 @@ void OperatorCounters::ReadKernel() {
     const uint64_t set = key.Number("set");
     if (set + 1 >= plan_.groups.size()) return;
     const Entry grown =
-        Grown(&last_sets_, key_of(key, set, 0, 0),
+        Grown(&last_sets_, KeyOf(key, set, 0, 0),
               {value.Number("count_0"), value.Number("count_1"), value.Number("count_2"),
                value.Number("count_3"), value.Number("count_4"), value.Number("running_ns"),
                value.Number("first_count"), value.Number("second_count"),
@@ -289,7 +315,7 @@ void OperatorCounters::ReadKernel() {
     std::vector<double> counts(grown.begin(), grown.begin() + kSet);
     counts.resize(plan_.groups[set + 1].codes.size());
     const double base[] = {Count(grown[6]), Count(grown[7])};
-    SumsOf(group_of(key)).pending[set + 1].Counted(counts, Count(grown[5]), base, Count(grown[8]));
+    SumsOf(ThreadsOf(key)).pending[set + 1].Counted(counts, Count(grown[5]), base, Count(grown[8]));
   });
 }
 

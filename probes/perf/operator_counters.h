@@ -86,11 +86,15 @@ class OperatorCounters final : public Probe {
   };
 
   Availability OpenCpus();
+  // An event of a group on a CPU, attached to the program. Its handle, or the kernel's error
+  // (negative); where another step fails, `failure` says which.
+  int OpenEvent(int cpu, size_t group, size_t event, int leader, Availability* failure);
   void Rotate();
   void ForgetEnded();
   // The growth of an entry since it was last read; empty if it did not grow.
   Entry Grown(std::map<EntryKey, Entry>* last, const EntryKey& key, Entry now);
   void ReadKernel();
+  void ReadSamples();
   Sums& SumsOf(const Group& group);
   OwnerSums& OwnerOf(const Group& group, uint32_t word);
   void ShareOut(const Group& group, Sums* sums);

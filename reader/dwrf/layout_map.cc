@@ -121,25 +121,36 @@ class Mapper {
 
   void AddStripe(const FileReader& file, const std::shared_ptr<const Stripe>& stripe) {
     std::vector<ByteRange> wanted, reads;
-    if (map_->options.projection != nullptr) {
-      const StripePlan plan = MakePlan(file, stripe, *map_->options.projection);
-      wanted = Union(plan.ranges());
-      const uint64_t most = map_->options.max_read_bytes;
-      reads = PlanReads(plan.ranges(), {map_->options.max_gap_bytes, most}).reads;
-      map_->wanted_streams += plan.streams.size();
-      map_->wanted_bytes += Length(wanted);
-      for (ReadRule& rule : map_->rules) {
-        const std::vector<ByteRange> made =
-            PlanReads(plan.ranges(), {rule.max_gap_bytes, most}).reads;
-        rule.reads += made.size();
-        rule.read_bytes += Length(made);
-        if (rule.max_gap_bytes != map_->options.max_gap_bytes) continue;
-        map_->reads += made.size();
-        map_->read_bytes += Length(made);
-      }
-      for (const FeaturePlan& feature : plan.features) wanted_names_.insert(feature.name);
+    if (map_->options.projection != nullptr) AddWanted(file, stripe, &wanted, &reads);
+    AddKeys(*stripe);
+    AddStreams(*stripe, wanted, reads);
+    sequence_key_.clear();
+    ++stripes_;
+  }
+
+  // What the projection wants of a stripe, and what is read for it.
+  void AddWanted(const FileReader& file, const std::shared_ptr<const Stripe>& stripe,
+                 std::vector<ByteRange>* wanted, std::vector<ByteRange>* reads) {
+    const StripePlan plan = MakePlan(file, stripe, *map_->options.projection);
+    *wanted = Union(plan.ranges());
+    const uint64_t most = map_->options.max_read_bytes;
+    *reads = PlanReads(plan.ranges(), {map_->options.max_gap_bytes, most}).reads;
+    map_->wanted_streams += plan.streams.size();
+    map_->wanted_bytes += Length(*wanted);
+    for (ReadRule& rule : map_->rules) {
+      const std::vector<ByteRange> made =
+          PlanReads(plan.ranges(), {rule.max_gap_bytes, most}).reads;
+      rule.reads += made.size();
+      rule.read_bytes += Length(made);
+      if (rule.max_gap_bytes != map_->options.max_gap_bytes) continue;
+      map_->reads += made.size();
+      map_->read_bytes += Length(made);
     }
-    for (const auto& [node, flat_keys] : stripe->flat_keys) {
+    for (const FeaturePlan& feature : plan.features) wanted_names_.insert(feature.name);
+  }
+
+  void AddKeys(const Stripe& stripe) {
+    for (const auto& [node, flat_keys] : stripe.flat_keys) {
       const uint32_t column = column_of_[node];
       if (column == UINT32_MAX || schema_.node(node).parent != 0) continue;
       map_->columns[column].flattened = true;
@@ -158,8 +169,12 @@ class Mapper {
         sequence_key_[{node, flat.sequence}] = place->second;
       }
     }
+  }
+
+  void AddStreams(const Stripe& stripe, const std::vector<ByteRange>& wanted,
+                  const std::vector<ByteRange>& reads) {
     std::vector<ByteRange> named;
-    for (const StreamInfo& stream : stripe->streams) {
+    for (const StreamInfo& stream : stripe.streams) {
       named.push_back({stream.offset, stream.length});
       StoredBytes bytes{1, stream.length, 0, 0};
       bytes.wanted_bytes = Covered(wanted, stream.offset, stream.offset + stream.length);
@@ -178,12 +193,10 @@ class Mapper {
       KeyLayout& key = map_->keys[at->second];
       key.data.Add(bytes);
       if (key.first_stripe == stripes_)
-        key.first_offset = std::min(key.first_offset, stream.offset - stripe->offset);
+        key.first_offset = std::min(key.first_offset, stream.offset - stripe.offset);
     }
-    const uint64_t area = stripe->index_length + stripe->data_length;
+    const uint64_t area = stripe.index_length + stripe.data_length;
     map_->unnamed_bytes += area - std::min(area, Length(Union(std::move(named))));
-    sequence_key_.clear();
-    ++stripes_;
   }
 
   const Schema& schema_;
@@ -326,6 +339,29 @@ Json StoredJson(const StoredBytes& bytes, bool projected) {
   return json;
 }
 
+// What the projection reads, and what it would read by other rules.
+Json ProjectionJson(const LayoutMap& map) {
+  Json rules = Json::array();
+  for (const ReadRule& rule : map.rules)
+    rules.push_back({{"gap_bytes", rule.max_gap_bytes},
+                     {"reads_count", rule.reads},
+                     {"read_bytes", rule.read_bytes},
+                     {"over_read_bytes", rule.read_bytes - map.wanted_bytes}});
+  return {{"source", map.options.projection_name},
+          {"features_count", map.options.projection->features.size()},
+          {"absent_features_count", map.absent_features},
+          {"columns_count", map.options.projection->columns.size()},
+          {"gap_bytes", map.options.max_gap_bytes},
+          {"max_read_bytes", map.options.max_read_bytes},
+          {"wanted_streams_count", map.wanted_streams},
+          {"wanted_bytes", map.wanted_bytes},
+          {"over_read_bytes", map.over_read_bytes()},
+          {"read_bytes", map.read_bytes},
+          {"reads_count", map.reads},
+          {"skipped_bytes", map.skipped_bytes()},
+          {"by_gap", std::move(rules)}};
+}
+
 }  // namespace
 
 void StoredBytes::Add(const StoredBytes& other) {
@@ -418,27 +454,7 @@ std::string LayoutJson(const LayoutMap& map) {
     entry.update(StoredJson(key.data, projected));
     json["keys"].push_back(std::move(entry));
   }
-  if (projected) {
-    Json rules = Json::array();
-    for (const ReadRule& rule : map.rules)
-      rules.push_back({{"gap_bytes", rule.max_gap_bytes},
-                       {"reads_count", rule.reads},
-                       {"read_bytes", rule.read_bytes},
-                       {"over_read_bytes", rule.read_bytes - map.wanted_bytes}});
-    json["projection"] = {{"source", map.options.projection_name},
-                          {"features_count", map.options.projection->features.size()},
-                          {"absent_features_count", map.absent_features},
-                          {"columns_count", map.options.projection->columns.size()},
-                          {"gap_bytes", map.options.max_gap_bytes},
-                          {"max_read_bytes", map.options.max_read_bytes},
-                          {"wanted_streams_count", map.wanted_streams},
-                          {"wanted_bytes", map.wanted_bytes},
-                          {"over_read_bytes", map.over_read_bytes()},
-                          {"read_bytes", map.read_bytes},
-                          {"reads_count", map.reads},
-                          {"skipped_bytes", map.skipped_bytes()},
-                          {"by_gap", std::move(rules)}};
-  }
+  if (projected) json["projection"] = ProjectionJson(map);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -189,17 +189,11 @@ void LocateCache(FileTail* tail) {
   tail->cache_length = size;
 }
 
-FileTail ReadDwrfTail(const Source& source) {
-  FileTail tail;
-  const uint64_t size = tail.file_size = source.size();
-  if (size == 0)
-    throw Error(ExitCode::kBadData, "0 bytes: the file is empty", source.name(),
-                "write it again, or make a table with 'headrace generate rm1 -o DIR'");
-  if (size < 5) throw At(source, 0, fmt::format("{} bytes are too few for a DWRF file", size));
-  const uint64_t tail_offset = size - std::min(size, kTailRead);
-  Buffer tail_bytes(size - tail_offset);
-  source.ReadAt(tail_offset, tail_bytes.span());
-  const uint64_t postscript_length = tail_bytes.data()[tail_bytes.size() - 1];
+// The postscript, before the file's last byte, which is its length; and what it says of the
+// footer's place. `tail_bytes`: the last of the file.
+void ReadPostscript(const Source& source, std::span<const uint8_t> tail_bytes, FileTail* tail) {
+  const uint64_t size = tail->file_size;
+  const uint64_t postscript_length = tail_bytes.back();
   if (postscript_length == 0 || postscript_length + 4 > size) {
     throw At(source, size - 1,
              fmt::format("postscript length {} does not fit a file of {} bytes", postscript_length,
@@ -208,23 +202,23 @@ FileTail ReadDwrfTail(const Source& source) {
   }
   const uint64_t postscript_offset = size - 1 - postscript_length;
   const std::span<const uint8_t> postscript =
-      tail_bytes.span().subspan(tail_bytes.size() - 1 - postscript_length, postscript_length);
+      tail_bytes.subspan(tail_bytes.size() - 1 - postscript_length, postscript_length);
   if (LooksLikeApacheOrc(postscript)) throw ForeignFile(source, postscript_offset, "Apache ORC");
-  if (!tail.postscript.ParseFromArray(postscript.data(), static_cast<int>(postscript.size()))) {
+  if (!tail->postscript.ParseFromArray(postscript.data(), static_cast<int>(postscript.size()))) {
     throw At(source, postscript_offset,
              fmt::format("the {} bytes of the postscript cannot be parsed", postscript_length),
              "the file is truncated, or not DWRF");
   }
-  const proto::PostScript& ps = tail.postscript;
+  const proto::PostScript& ps = tail->postscript;
   if (ps.compression() > static_cast<uint32_t>(CompressionKind::kGzip))
     throw At(source, postscript_offset,
              fmt::format("postscript: unknown compression {}", ps.compression()));
-  tail.compression = static_cast<CompressionKind>(ps.compression());
-  tail.block_size = ps.has_compression_block_size() ? ps.compression_block_size() : 256 << 10;
-  if (tail.block_size > kMaxBlockBytes) {
+  tail->compression = static_cast<CompressionKind>(ps.compression());
+  tail->block_size = ps.has_compression_block_size() ? ps.compression_block_size() : 256 << 10;
+  if (tail->block_size > kMaxBlockBytes) {
     throw At(source, postscript_offset,
              fmt::format("postscript: compression block size {} exceeds the {} supported",
-                         tail.block_size, kMaxBlockBytes));
+                         tail->block_size, kMaxBlockBytes));
   }
   // All three lengths are below 2^63 once compared with the file's size one by one.
   if (ps.footer_length() > postscript_offset ||
@@ -236,8 +230,21 @@ FileTail ReadDwrfTail(const Source& source) {
   if (ps.footer_length() == 0)
     throw At(source, postscript_offset, "postscript says the footer has 0 bytes",
              "the file is truncated, or not DWRF");
-  tail.footer_length = ps.footer_length();
-  tail.footer_offset = postscript_offset - tail.footer_length;
+  tail->footer_length = ps.footer_length();
+  tail->footer_offset = postscript_offset - tail->footer_length;
+}
+
+FileTail ReadDwrfTail(const Source& source) {
+  FileTail tail;
+  const uint64_t size = tail.file_size = source.size();
+  if (size == 0)
+    throw Error(ExitCode::kBadData, "0 bytes: the file is empty", source.name(),
+                "write it again, or make a table with 'headrace generate rm1 -o DIR'");
+  if (size < 5) throw At(source, 0, fmt::format("{} bytes are too few for a DWRF file", size));
+  const uint64_t tail_offset = size - std::min(size, kTailRead);
+  Buffer tail_bytes(size - tail_offset);
+  source.ReadAt(tail_offset, tail_bytes.span());
+  ReadPostscript(source, tail_bytes.span(), &tail);
   CheckMetadataBytes(tail.footer_length, source.name() + ": footer", tail.footer_offset);
   const Buffer framed =
       ReadRange(source, tail.footer_offset, tail.footer_length, tail_bytes.span(), tail_offset);

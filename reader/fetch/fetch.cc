@@ -64,6 +64,32 @@ std::vector<ReadRequest> Requests(const FetchOptions& options, uint64_t alignmen
   return requests;
 }
 
+// Where each stream of the plan is. `hit_place`: where those of the tier are copied to, behind what
+// was read; null: they stay in the tier's buffer. `offered`: which of the others may come into the
+// tier.
+template <class BytesAt>
+void PlaceStreams(const dwrf::StripePlan& plan, const TierStreams& found, uint8_t* hit_place,
+                  const std::vector<bool>& offered, const BytesAt& bytes_at,
+                  FetchedStripe* fetched) {
+  fetched->stored.reserve(plan.streams.size());
+  for (size_t k = 0; k < plan.streams.size(); ++k) {
+    const dwrf::StreamInfo& stream = plan.streams[k];
+    const std::span<const uint8_t> hit = found.streams[k];
+    if (!hit.empty() && hit_place == nullptr) {
+      fetched->stored.push_back(hit);
+      continue;
+    }
+    if (!hit.empty()) {
+      std::memcpy(hit_place, hit.data(), hit.size());
+      fetched->stored.emplace_back(hit_place, hit.size());
+      hit_place += hit.size();
+      continue;
+    }
+    fetched->stored.push_back(bytes_at(ByteRange{stream.offset, stream.length}));
+    if (offered[k]) fetched->offers.push_back({k, fetched->stored.back()});
+  }
+}
+
 }  // namespace
 
 BufferPool& StripeBuffers() {
@@ -121,25 +147,8 @@ FetchedStripe Fetch(dwrf::StripePlan plan, const Source& source, const FetchOpti
     return {data + places[i] + (range.offset - reads[i].offset), range.length};
   };
   if (options.whole.length > 0) fetched.whole = bytes_at(options.whole);
-  const std::vector<bool> offered = Offered(plan, tier);
-  uint8_t* hit_place = data + room;
-  fetched.stored.reserve(plan.streams.size());
-  for (size_t k = 0; k < plan.streams.size(); ++k) {
-    const dwrf::StreamInfo& stream = plan.streams[k];
-    const std::span<const uint8_t> hit = found.streams[k];
-    if (!hit.empty() && !is_read) {
-      fetched.stored.push_back(hit);
-      continue;
-    }
-    if (!hit.empty()) {
-      std::memcpy(hit_place, hit.data(), hit.size());
-      fetched.stored.emplace_back(hit_place, hit.size());
-      hit_place += hit.size();
-      continue;
-    }
-    fetched.stored.push_back(bytes_at({stream.offset, stream.length}));
-    if (offered[k]) fetched.offers.push_back({k, fetched.stored.back()});
-  }
+  PlaceStreams(plan, found, is_read ? data + room : nullptr, Offered(plan, tier), bytes_at,
+               &fetched);
   fetched.wanted_bytes =
       (options.whole.length > 0 ? wanted_bytes : planned.wanted_bytes) + fetched.tier.hit_bytes;
   fetched.read_bytes = planned.read_bytes + fetched.tier.hit_bytes;

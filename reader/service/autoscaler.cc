@@ -338,6 +338,38 @@ bool Autoscaler::Starving(const Figures& f) const {
   return longer.samples >= options_.shrink_intervals && longer.mean > line;
 }
 
+std::optional<AutoscaleDecision> Autoscaler::JudgeTrial(const FleetObservation& seen,
+                                                        const Figures& f,
+                                                        const std::string& starved) {
+  if (!trial_) return std::nullopt;
+  const IntervalEstimate rate =
+      LevelMean([](const IntervalSample& s) { return s.rate; }, kMostSamples);
+  const double could = std::min(f.demand.mean, trial_->per_worker * seen.serving);
+  const double expected = could - trial_->rate.mean;
+  if (expected > kMeansAlike * trial_->rate.mean) {
+    const double helped = (rate.mean - trial_->rate.mean) / expected;
+    const double error = 2 * std::hypot(rate.error, trial_->rate.error) / expected;
+    const bool sure = helped - error > kHelped || helped + error < kUseless;
+    if (!sure && rate.samples < options_.patience_intervals) {
+      return Hold(
+          FleetLimit::kUnknown,
+          fmt::format("{}; whether {} instead of {} give more is not sure yet: {} against {}",
+                      starved, Workers(seen.ready), trial_->workers, Batches(rate.mean),
+                      Batches(trial_->rate.mean)));
+    }
+    if (sure ? helped + error < kUseless : helped < kUseless) {
+      const bool before = trial_->rate.mean > kReaches * rate.mean;
+      ceiling_ =
+          Ceiling{rate.mean, rate.error, trial_->per_worker, before ? trial_->workers : seen.ready,
+                  0,         false};
+      trial_.reset();
+      return UnderCeiling(seen);
+    }
+  }
+  trial_.reset();
+  return std::nullopt;
+}
+
 AutoscaleDecision Autoscaler::Grow(const FleetObservation& seen, const Figures& f) {
   const std::string starved =
       fmt::format("consumers wait {} of their time", FormatPercent(f.starved.mean));
@@ -356,33 +388,7 @@ AutoscaleDecision Autoscaler::Grow(const FleetObservation& seen, const Figures& 
                                 ? fmt::format(", {:.0f} batches waiting", *seen.buffered_batches)
                                 : ""));
   }
-  const IntervalEstimate rate =
-      LevelMean([](const IntervalSample& s) { return s.rate; }, kMostSamples);
-  if (trial_) {
-    const double could = std::min(f.demand.mean, trial_->per_worker * seen.serving);
-    const double expected = could - trial_->rate.mean;
-    if (expected > kMeansAlike * trial_->rate.mean) {
-      const double helped = (rate.mean - trial_->rate.mean) / expected;
-      const double error = 2 * std::hypot(rate.error, trial_->rate.error) / expected;
-      const bool sure = helped - error > kHelped || helped + error < kUseless;
-      if (!sure && rate.samples < options_.patience_intervals) {
-        return Hold(FleetLimit::kUnknown,
-                    fmt::format("{}; whether {} instead of {} give more is not sure yet: {} "
-                                "against {}",
-                                starved, Workers(seen.ready), trial_->workers, Batches(rate.mean),
-                                Batches(trial_->rate.mean)));
-      }
-      if (sure ? helped + error < kUseless : helped < kUseless) {
-        const bool before = trial_->rate.mean > kReaches * rate.mean;
-        ceiling_ = Ceiling{
-            rate.mean, rate.error, trial_->per_worker, before ? trial_->workers : seen.ready,
-            0,         false};
-        trial_.reset();
-        return UnderCeiling(seen);
-      }
-    }
-    trial_.reset();
-  }
+  if (auto judged = JudgeTrial(seen, f, starved)) return *judged;
   if (seen.ready >= options_.most) {
     return Hold(FleetLimit::kBound, fmt::format("{}; {} are the most allowed and {} would do",
                                                 starved, Workers(options_.most), f.needed));

@@ -145,6 +145,10 @@ class Autoscaler {
   bool Starving(const Figures& f) const;
   AutoscaleDecision Decide(const FleetObservation& seen, const Figures& f);
   AutoscaleDecision Grow(const FleetObservation& seen, const Figures& f);
+  // What follows where growing did not help the last time, or that is not sure yet; nothing: grow
+  // on. `starved`: how long consumers wait, in words.
+  std::optional<AutoscaleDecision> JudgeTrial(const FleetObservation& seen, const Figures& f,
+                                              const std::string& starved);
   AutoscaleDecision Shrink(const FleetObservation& seen, const Figures& f);
   AutoscaleDecision UnderCeiling(const FleetObservation& seen);
   AutoscaleDecision Hold(FleetLimit limit, std::string reason) const;

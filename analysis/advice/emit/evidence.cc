@@ -132,6 +132,34 @@ LoaderSeen SeeLoader(const RunView& run, const Budget& budget) {
   return seen;
 }
 
+namespace {
+
+// Why more producers would not help, or nothing is known about that. Empty: they may, and
+// `free_cores` is known. `reads`: they wait for storage, a network or a timer.
+std::string WhyNoMore(const LoaderSeen& seen, const std::string& what, bool reads) {
+  if (seen.limit != OutsideLimit::kProducers && !reads) {
+    return fmt::format("{}; the limit is {}, not the number of {}", seen.waited,
+                       OutsideLimitName(seen.limit), what);
+  }
+  if (seen.outside.is_busy_thread) {
+    return fmt::format("{}; the limit is one thread, {}, not the number of {}", seen.waited,
+                       seen.outside.python_threads->busy_thread, what);
+  }
+  if (const std::string more = WhyMoreDoNotHelp(seen.outside, what); !more.empty()) {
+    return fmt::format("{}; {}", seen.waited, more);
+  }
+  if (!seen.free_cores) {
+    return fmt::format("{}; how many cores are free is not known, so not how many more have room",
+                       seen.waited);
+  }
+  if (*seen.free_cores < kNoCoreFree && !reads) {
+    return fmt::format("{}, but only {:.1f} cores are free", seen.waited, *seen.free_cores);
+  }
+  return "";
+}
+
+}  // namespace
+
 ProducerCount CountProducers(const LoaderSeen& seen, const std::string& what) {
   ProducerCount result;
   const int now = std::max(1, static_cast<int>(std::lround(seen.threads)));
@@ -162,29 +190,8 @@ ProducerCount CountProducers(const LoaderSeen& seen, const std::string& what) {
   // Waits that no CPU is needed for: more at once may hide them.
   const bool reads = seen.limit == OutsideLimit::kStorage || seen.limit == OutsideLimit::kNetwork ||
                      seen.limit == OutsideLimit::kSleep;
-  if (seen.limit != OutsideLimit::kProducers && !reads) {
-    result.why = fmt::format("{}; the limit is {}, not the number of {}", seen.waited,
-                             OutsideLimitName(seen.limit), what);
-    return result;
-  }
-  if (seen.outside.is_busy_thread) {
-    result.why = fmt::format("{}; the limit is one thread, {}, not the number of {}", seen.waited,
-                             seen.outside.python_threads->busy_thread, what);
-    return result;
-  }
-  if (const std::string more = WhyMoreDoNotHelp(seen.outside, what); !more.empty()) {
-    result.why = fmt::format("{}; {}", seen.waited, more);
-    return result;
-  }
-  if (!seen.free_cores) {
-    result.why = fmt::format(
-        "{}; how many cores are free is not known, so not how many more have "
-        "room",
-        seen.waited);
-    return result;
-  }
-  if (*seen.free_cores < kNoCoreFree && !reads) {
-    result.why = fmt::format("{}, but only {:.1f} cores are free", seen.waited, *seen.free_cores);
+  if (const std::string no_more = WhyNoMore(seen, what, reads); !no_more.empty()) {
+    result.why = no_more;
     return result;
   }
   const MoreProducers more = RoomForMore(now, seen.stall, shares.on_cpu, *seen.free_cores);

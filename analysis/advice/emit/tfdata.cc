@@ -121,6 +121,30 @@ Emitted TfDataFromOutside(const RunView& run, const Budget& budget) {
   return e;
 }
 
+// What the plan changes, in words of tf.data.
+void AddChange(const Change& change, Emitted* emitted) {
+  const size_t dot = change.knob.rfind('.');
+  std::string stage = Printable(change.knob.substr(0, dot));
+  const std::string own = "tf.data ";  // stages that the import hook finds (probes/python)
+  if (stage.starts_with(own)) stage = stage.substr(own.size());
+  if (change.knob.ends_with(".parallelism") && change.from == 0) {
+    emitted->settings.push_back(Setting("dataset.map(..., num_parallel_calls",
+                                        std::to_string(change.to) + ")", "", change.why, true));
+    emitted->settings.push_back(
+        Setting("dataset.prefetch(tf.data.AUTOTUNE)", "", "",
+                "as the last step: so that batches are made while the trainer "
+                "computes",
+                true));
+  } else if (change.knob.ends_with(".parallelism")) {
+    emitted->settings.push_back(Setting(stage + ": num_parallel_calls", std::to_string(change.to),
+                                        std::to_string(change.from), change.why, true));
+  } else if (change.knob.ends_with(".queue")) {
+    emitted->settings.push_back(
+        Setting(fmt::format("after {}: dataset.prefetch({})", stage, change.to), "",
+                std::to_string(change.from), change.why, true));
+  }
+}
+
 // A pipeline with accounts, its stages standing for operations.
 Emitted FromStages(const RunView& run, const PipelineModel& model, const Budget& budget) {
   Emitted e;
@@ -128,26 +152,7 @@ Emitted FromStages(const RunView& run, const PipelineModel& model, const Budget&
   e.basis = fmt::format("its stages, measurement level {}", run.run.accounting_level);
   const Allocation plan = Allocate(model, budget);
   const Settings current = model.current();
-  for (const Change& change : plan.changes) {
-    const size_t dot = change.knob.rfind('.');
-    std::string stage = Printable(change.knob.substr(0, dot));
-    const std::string own = "tf.data ";  // stages that the import hook finds (probes/python)
-    if (stage.starts_with(own)) stage = stage.substr(own.size());
-    if (change.knob.ends_with(".parallelism") && change.from == 0) {
-      e.settings.push_back(Setting("dataset.map(..., num_parallel_calls",
-                                   std::to_string(change.to) + ")", "", change.why, true));
-      e.settings.push_back(Setting("dataset.prefetch(tf.data.AUTOTUNE)", "", "",
-                                   "as the last step: so that batches are made while the trainer "
-                                   "computes",
-                                   true));
-    } else if (change.knob.ends_with(".parallelism")) {
-      e.settings.push_back(Setting(stage + ": num_parallel_calls", std::to_string(change.to),
-                                   std::to_string(change.from), change.why, true));
-    } else if (change.knob.ends_with(".queue")) {
-      e.settings.push_back(Setting(fmt::format("after {}: dataset.prefetch({})", stage, change.to),
-                                   "", std::to_string(change.from), change.why, true));
-    }
-  }
+  for (const Change& change : plan.changes) AddChange(change, &e);
   if (model.cores_known()) {
     int threads = 0;
     for (size_t s = 0; s < model.stages().size(); ++s) threads += plan.settings.parallelism[s];

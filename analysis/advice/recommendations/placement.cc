@@ -270,6 +270,35 @@ void SayCacheEffects(const Evidence& e, const std::vector<Scale>& warm, double m
   }
 }
 
+// A cache in memory behind a stage. `free`: bytes of memory for it; `random`: the pipeline has
+// random transforms.
+Recommendation OfferCache(const Evidence& e, const CacheChoice& choice, const CacheOption& best,
+                          int epochs, double free, bool random) {
+  const double row_bytes = best.stored_bytes / e.rows_per_batch();
+  const OperatorRow& place = e.run().operators[e.model().stages()[best.stage].last];
+  Recommendation result = IfWorthwhile(
+      e, OverAllEpochs(choice, best, epochs),
+      fmt::format("{} epochs come by the same rows, {}; {} a row after {}; {} of memory are free; "
+                  "filling it and reading it back is taken at {} on each thread",
+                  epochs == 0 ? std::string("endless") : std::to_string(epochs),
+                  random ? "random transforms allow it only behind extract"
+                         : "and nothing before it is random",
+                  FormatBytes(row_bytes), place.name, FormatBytes(free),
+                  FormatBytesRate(kMemoryCacheBytesPerSecond)),
+      fmt::format("keep what leaves {}: [[cache]] after = \"{}\", tier = \"memory\", budget = what "
+                  "fits; with the rows N of your epoch the plan says what a part of it gains, and "
+                  "when it pays",
+                  place.name, place.kind),
+      e.Command(fmt::format("plan {} --cache memory={:.0f}MiB --epoch-rows N", e.run().run.run_id,
+                            std::floor(free / 1048576))));
+  result.only_if = fmt::format(
+      "an epoch has at most {} rows, so that all of it fits; in place of a fast tier (R13), not "
+      "with it",
+      FormatCount(free / row_bytes));
+  SayCacheEffects(e, best.warm, epochs == 0 ? 0.0 : 1.0 / epochs, &result.effects);
+  return result;
+}
+
 Recommendation Cache(const Evidence& e) {
   const RunView& run = e.run();
   if (const auto hit = e.FindName("cache.hit")) {
@@ -323,29 +352,26 @@ Recommendation Cache(const Evidence& e) {
     return DoesNotFire(fmt::format("a batch takes {} there, and {} of memory are free",
                                    FormatBytes(best->stored_bytes), FormatBytes(free)));
   }
-  const Outcome outcome = OverAllEpochs(choice, *best, *epochs);
-  const double row_bytes = best->stored_bytes / e.rows_per_batch();
-  const OperatorRow& place = run.operators[model.stages()[best->stage].last];
-  Recommendation result = IfWorthwhile(
-      e, outcome,
-      fmt::format("{} epochs come by the same rows, {}; {} a row after {}; {} of memory are free; "
-                  "filling it and reading it back is taken at {} on each thread",
-                  *epochs == 0 ? std::string("endless") : std::to_string(*epochs),
-                  random ? "random transforms allow it only behind extract"
-                         : "and nothing before it is random",
-                  FormatBytes(row_bytes), place.name, FormatBytes(free),
-                  FormatBytesRate(kMemoryCacheBytesPerSecond)),
-      fmt::format("keep what leaves {}: [[cache]] after = \"{}\", tier = \"memory\", budget = what "
-                  "fits; with the rows N of your epoch the plan says what a part of it gains, and "
-                  "when it pays",
-                  place.name, place.kind),
-      e.Command(fmt::format("plan {} --cache memory={:.0f}MiB --epoch-rows N", id,
-                            std::floor(free / 1048576))));
-  result.only_if = fmt::format(
-      "an epoch has at most {} rows, so that all of it fits; in place of a fast tier (R13), not "
-      "with it",
-      FormatCount(free / row_bytes));
-  SayCacheEffects(e, best->warm, *epochs == 0 ? 0.0 : 1.0 / *epochs, &result.effects);
+  return OfferCache(e, choice, *best, *epochs, free, random);
+}
+
+// `sending`: operators that hand batches to another process; `cores`: how many are in use, in
+// words.
+Recommendation ReadInline(const Evidence& e, const std::vector<size_t>& sending,
+                          const std::string& cores) {
+  double sending_s = 0;
+  Variant change = e.Now();
+  for (const size_t i : sending) {
+    sending_s += e.model().demands().operators[i].cpu_s;
+    change.scales.push_back({Scaled::kOperator, i, 0});
+  }
+  Recommendation result =
+      IfWorthwhile(e, e.Predict(change),
+                   fmt::format("handing batches to another process takes {} of CPU a batch; {}",
+                               FormatDuration(sending_s * 1e9), cores),
+                   "read in the trainer's own process: delivery.to = \"inline\"",
+                   e.RunWith("delivery.to=inline"));
+  result.only_if = "the trainer's machine has the cores that the reader uses";
   return result;
 }
 
@@ -365,20 +391,7 @@ Recommendation Place(const Evidence& e) {
     if (ClassOf(op.kind, op.name) == OperatorClass::kSend) sending.push_back(i);
   }
   const std::string cores = fmt::format("{:.2f} of {:.2f} cores in use", used, available);
-  double sending_s = 0;
-  for (const size_t i : sending) sending_s += model->demands().operators[i].cpu_s;
-  if (!sending.empty()) {
-    Variant change = e.Now();
-    for (const size_t i : sending) change.scales.push_back({Scaled::kOperator, i, 0});
-    Recommendation result =
-        IfWorthwhile(e, e.Predict(change),
-                     fmt::format("handing batches to another process takes {} of CPU a batch; {}",
-                                 FormatDuration(sending_s * 1e9), cores),
-                     "read in the trainer's own process: delivery.to = \"inline\"",
-                     e.RunWith("delivery.to=inline"));
-    result.only_if = "the trainer's machine has the cores that the reader uses";
-    return result;
-  }
+  if (!sending.empty()) return ReadInline(e, sending, cores);
   double consumer_s = 0;
   for (size_t i = 0; i < e.run().operators.size(); ++i) {
     if (model->operators()[i].stage == kNoStage) consumer_s += model->demands().operators[i].cpu_s;

@@ -241,6 +241,33 @@ Recommendation TryFewerReads(const Evidence& e) {
       e.CompareWith("source.coalesce_gap", SettingOf(e.run().run, "source.coalesce_gap"), kGap));
 }
 
+// What joining reads saves.
+struct Saving {
+  double fewest_requests = 1;                  // of a stripe
+  double least_saved_s = 0, most_saved_s = 0;  // of the storage's time, a row
+};
+
+// At most all requests of a stripe become one without a byte more. At least what reading stripes
+// whole gains, where their bytes are known (`stored`). `now`: seconds of the storage a row takes.
+Saving SavingOfJoining(const Evidence& e, const Reads& reads, const ReadCost& cost, double now,
+                       const ByteBorder* stored) {
+  Saving saving;
+  const double stripe_rows = std::max(1.0, reads.stripe_rows);
+  const double longest_read = LongestRead(e.run().run);
+  saving.fewest_requests =
+      std::max(1.0, std::ceil(reads.bytes_per_row * stripe_rows / longest_read));
+  saving.most_saved_s = std::max(0.0, reads.requests_per_stripe - saving.fewest_requests) *
+                        cost.request_s / stripe_rows;
+  if (stored != nullptr && stored->per_row.available()) {
+    const double whole = stored->per_row.value();
+    const double requests = std::max(1.0, std::ceil(whole * stripe_rows / longest_read));
+    saving.least_saved_s =
+        std::clamp(now - requests / stripe_rows * cost.request_s - whole * cost.byte_s, 0.0,
+                   saving.most_saved_s);
+  }
+  return saving;
+}
+
 Recommendation Coalesce(const Evidence& e) {
   if (!e.reads()) return CannotSay("nothing counts requests to the storage", kNoReads);
   const Reads& reads = *e.reads();
@@ -267,26 +294,14 @@ Recommendation Coalesce(const Evidence& e) {
                                    evidence, FormatPercent(reads.over_read_ratio)));
   }
   if (gap >= kGapAboutRight * even) return DoesNotFire(evidence + ": that is about right");
-  // At most all requests of a stripe become one without a byte more. At least what reading stripes
-  // whole gains, where their bytes are known. With the holes not known the middle is taken.
   const double now = StorageSeconds(reads, cost);
-  const double stripe_rows = std::max(1.0, reads.stripe_rows);
-  const double longest_read = LongestRead(e.run().run);
-  const double fewest = std::max(1.0, std::ceil(reads.bytes_per_row * stripe_rows / longest_read));
-  const double most_saved =
-      std::max(0.0, reads.requests_per_stripe - fewest) * cost.request_s / stripe_rows;
-  double least_saved = 0;
   const ByteBorder* stored = FindBorder(e.bytes(), "stored");
-  if (stored != nullptr && stored->per_row.available()) {
-    const double whole = stored->per_row.value();
-    const double requests = std::max(1.0, std::ceil(whole * stripe_rows / longest_read));
-    least_saved = std::clamp(now - requests / stripe_rows * cost.request_s - whole * cost.byte_s,
-                             0.0, most_saved);
-  }
-  const Outcome outcome =
-      e.Predict(LessStorageTime(e, reads, 1 - least_saved / now),
-                LessStorageTime(e, reads, 1 - (least_saved + most_saved) / 2 / now),
-                LessStorageTime(e, reads, 1 - most_saved / now));
+  const Saving saving = SavingOfJoining(e, reads, cost, now, stored);
+  // With the holes not known the middle is taken.
+  const Outcome outcome = e.Predict(
+      LessStorageTime(e, reads, 1 - saving.least_saved_s / now),
+      LessStorageTime(e, reads, 1 - (saving.least_saved_s + saving.most_saved_s) / 2 / now),
+      LessStorageTime(e, reads, 1 - saving.most_saved_s / now));
   Recommendation result = IfWorthwhile(
       e, outcome,
       fmt::format("{}; requests take {} of the storage's time ({})", evidence,
@@ -294,7 +309,7 @@ Recommendation Coalesce(const Evidence& e) {
       fmt::format("join reads over holes up to {}: source.coalesce_gap = \"auto\"",
                   FormatBytes(even)),
       e.RunWith("source.coalesce_gap=auto"));
-  const double least = fewest / std::max(1.0, reads.stripe_rows);
+  const double least = saving.fewest_requests / std::max(1.0, reads.stripe_rows);
   result.effects.storage_requests.then =
       PerRow((least + reads.requests_per_row) / 2, headrace::Unit::kCount)
           .WithInterval(least, reads.requests_per_row);

@@ -197,54 +197,69 @@ Recommendation Precompute(const Evidence& e) {
   return result;
 }
 
+// An operator that drops rows or bytes.
+struct Shrinking {
+  std::string by;              // its name; empty: there is none
+  std::vector<size_t> before;  // operators before it that could come after it
+  double kept = 1;
+  bool counted = false;  // an operator counts bytes in and out (FindShrinking)
+};
+
+// `sampling`, one of the transforms, whose common account is `transform`.
+Shrinking FindSampling(const Evidence& e, size_t sampling, size_t transform) {
+  const RunView& run = e.run();
+  const std::vector<std::string> order = TransformsOf(run.run);
+  Shrinking found;
+  found.kept = static_cast<double>(run.operators[sampling].rows_count) /
+               static_cast<double>(run.operators[transform].rows_count);
+  found.by = "sampling";
+  for (const std::string& op : order) {
+    if (op == "sampling") break;
+    const auto index = e.FindName(op);
+    // An account is shared by all transforms of a kind; only a kind that never comes later counts.
+    const auto last = std::find(order.rbegin(), order.rend(), op);
+    const auto drop = std::find(order.rbegin(), order.rend(), "sampling");
+    const bool is_new =
+        index && std::find(found.before.begin(), found.before.end(), *index) == found.before.end();
+    if (is_new && last > drop) found.before.push_back(*index);
+  }
+  return found;
+}
+
+// The first operator that gives clearly fewer bytes than it takes.
+Shrinking FindShrinking(const RunView& run) {
+  Shrinking found;
+  std::vector<size_t> passed;
+  for (size_t i = 0; i < run.operators.size() && found.by.empty(); ++i) {
+    const OperatorRow& op = run.operators[i];
+    if (ClassOf(op.kind, op.name) != OperatorClass::kOther) continue;
+    if (op.bytes_in_bytes > 0 && op.bytes_out_bytes > 0) {
+      found.counted = true;
+      const double ratio =
+          static_cast<double>(op.bytes_out_bytes) / static_cast<double>(op.bytes_in_bytes);
+      if (ratio < kShrinks && !passed.empty()) {
+        found.kept = ratio;
+        found.by = op.name;
+        found.before = passed;
+      }
+    }
+    passed.push_back(i);
+  }
+  return found;
+}
+
 // Operators before the one that drops rows or bytes, which could come after it.
 Recommendation ShrinkEarly(const Evidence& e) {
   const RunView& run = e.run();
   if (!e.model().splits_cpu()) return CannotSay(kNoSplit, kSplit);
   // In the reference reader rows are dropped by `sampling`, somewhere in the list of transforms.
-  const std::vector<std::string> order = TransformsOf(run.run);
   const auto sampling = e.FindName("sampling"), transform = e.FindKind("transform");
-  std::vector<size_t> before;
-  double kept = 1;
-  std::string by;
-  if (sampling && transform && run.operators[*transform].rows_count > 0) {
-    kept = static_cast<double>(run.operators[*sampling].rows_count) /
-           static_cast<double>(run.operators[*transform].rows_count);
-    by = "sampling";
-    for (const std::string& op : order) {
-      if (op == "sampling") break;
-      const auto index = e.FindName(op);
-      // An account is shared by all transforms of a kind; only a kind that never comes later
-      // counts.
-      const auto last = std::find(order.rbegin(), order.rend(), op);
-      const auto drop = std::find(order.rbegin(), order.rend(), "sampling");
-      if (index && last > drop && std::find(before.begin(), before.end(), *index) == before.end()) {
-        before.push_back(*index);
-      }
-    }
-  } else {
-    bool counted = false;
-    std::vector<size_t> passed;
-    for (size_t i = 0; i < run.operators.size() && by.empty(); ++i) {
-      const OperatorRow& op = run.operators[i];
-      if (ClassOf(op.kind, op.name) != OperatorClass::kOther) continue;
-      if (op.bytes_in_bytes > 0 && op.bytes_out_bytes > 0) {
-        counted = true;
-        const double ratio =
-            static_cast<double>(op.bytes_out_bytes) / static_cast<double>(op.bytes_in_bytes);
-        if (ratio < kShrinks && !passed.empty()) {
-          kept = ratio;
-          by = op.name;
-          before = passed;
-        }
-      }
-      passed.push_back(i);
-    }
-    if (!counted && order.empty()) {
-      return CannotSay("no operator counts bytes in and out",
-                       "bytes in hr_done (docs/accounts.md)");
-    }
+  const bool samples = sampling && transform && run.operators[*transform].rows_count > 0;
+  const Shrinking found = samples ? FindSampling(e, *sampling, *transform) : FindShrinking(run);
+  if (!samples && !found.counted && TransformsOf(run.run).empty()) {
+    return CannotSay("no operator counts bytes in and out", "bytes in hr_done (docs/accounts.md)");
   }
+  const auto& [by, before, kept, counted] = found;
   if (by.empty() || before.empty() || kept > kShrinks) {
     return DoesNotFire(by.empty()
                            ? "no operator that could come earlier drops rows or bytes"
