@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""unknown_store.py HEADRACE: servers of which one run does not tell what they can give.
+"""unknown_store.py HEADRACE [one_run|probed|requests ...]: servers of which one run does not tell what they can give.
 
 One answers late, the other gives so many bytes a second in all. Seen with one thread, both make the reader wait. So the plan for each
 holds that nothing is gained; with eight threads the first gives several times as much, the second the same, both within what was
@@ -167,28 +167,31 @@ def main():
         check('coalesce_gap = "' in page, "rated: seen with eight threads, longer reads are tried, too")
         server.shutdown()
 
-    for name, late_s, bytes_per_s in (("late", LATE_S, 0), ("full", 0.002, BYTES_PER_S)):
-        server = Server(folder / "t", late_s, bytes_per_s)
+    def one_run():
+        for name, late_s, bytes_per_s in (("late", LATE_S, 0), ("full", 0.002, BYTES_PER_S)):
+            server = Server(folder / "t", late_s, bytes_per_s)
 
-        def record(threads):
-            return rate_with(name, server, f"fetch.parallelism={threads}")
+            def record(threads):
+                return rate_with(name, server, f"fetch.parallelism={threads}")
 
-        once = record(1)
-        what_if = json.loads(of(["plan", "latest", "--db", f"{name}.db", "--json", "--what-if", "fetch.parallelism=8"]))
-        gain = what_if["gain_interval"]
-        check(gain["low"] <= 0 and gain["high"] > 1,
-              f"{name}: one run promises from nothing to several times the rate: [{gain['low']:.2f}, {gain['high']:.2f}]")
-        first_page = of(["report", "latest", "--db", f"{name}.db"])
-        check("may have no more to give" in " ".join(first_page.split()), f"{name}: the first page says that one run cannot tell")
-        eight = record(8)
-        measured = eight / once - 1
-        check(holds(gain, measured), f"{name}: eight threads gain {measured:+.2f}, as was said")
-        report = " ".join(of(["report", "latest", "--db", f"{name}.db"]).split())
-        named = "limit the store of fetch" in report
-        check(named == (name == "full"), f"{name}: the store is {'' if named else 'not '}named as the limit afterwards")
-        server.shutdown()
-    probed()
-    fewer_requests()
+            once = record(1)
+            what_if = json.loads(of(["plan", "latest", "--db", f"{name}.db", "--json", "--what-if", "fetch.parallelism=8"]))
+            gain = what_if["gain_interval"]
+            check(gain["low"] <= 0 and gain["high"] > 1,
+                  f"{name}: one run promises from nothing to several times the rate: [{gain['low']:.2f}, {gain['high']:.2f}]")
+            first_page = of(["report", "latest", "--db", f"{name}.db"])
+            check("may have no more to give" in " ".join(first_page.split()), f"{name}: the first page says that one run cannot tell")
+            eight = record(8)
+            measured = eight / once - 1
+            check(holds(gain, measured), f"{name}: eight threads gain {measured:+.2f}, as was said")
+            report = " ".join(of(["report", "latest", "--db", f"{name}.db"]).split())
+            named = "limit the store of fetch" in report
+            check(named == (name == "full"), f"{name}: the store is {'' if named else 'not '}named as the limit afterwards")
+            server.shutdown()
+
+    parts = {"one_run": one_run, "probed": probed, "requests": fewer_requests}
+    for part in sys.argv[2:] or parts:
+        parts[part]()
     if faults:
         print(f"kept: {folder}")
         sys.exit(1)
