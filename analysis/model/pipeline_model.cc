@@ -98,6 +98,43 @@ void ShareOut(const std::vector<double>& most, std::vector<std::pair<size_t, dou
   }
 }
 
+// Seconds that the operators' threads worked in a window, on a CPU or waiting outside it; locks and
+// waits for a CPU are no work.
+double WorkingTime(const WindowRow& window, const std::vector<size_t>& operators) {
+  double time = 0;
+  for (const size_t i : operators) {
+    const OperatorCounters& op = window.operators[i];
+    const double off = Seconds(op.busy_ns - op.lock_wait_ns);
+    if (op.on_cpu_ns && op.blocked_ns) {
+      time += Seconds(*op.on_cpu_ns) + std::max(0.0, Seconds(*op.blocked_ns - op.lock_wait_ns));
+      continue;
+    }
+    time += op.on_cpu_ns && 2 * Seconds(op.on_cpu_ns) > off ? Seconds(op.on_cpu_ns) : off;
+  }
+  return time;
+}
+
+// What shares of their life the stage's threads worked and waited.
+void ReadRatios(const WindowRow& sum, StageModel* stage) {
+  double busy = 0, wait_in = 0, wait_out = 0;
+  for (const size_t i : stage->operators) {
+    busy += Seconds(sum.operators[i].busy_ns);
+    wait_in += Seconds(sum.operators[i].wait_in_ns);
+    wait_out += Seconds(sum.operators[i].wait_out_ns);
+  }
+  const bool known = stage->row < sum.stages.size();
+  double lifetime = known ? Seconds(sum.stages[stage->row].lifetime_ns) : 0;
+  if (stage->on_consumer) lifetime = Seconds(sum.steps.wait_ns + sum.steps.compute_ns);
+  if (lifetime <= 0) lifetime = busy + wait_in + wait_out;
+  if (lifetime <= 0) return;
+  stage->busy_ratio = std::min(1.0, busy / lifetime);
+  stage->wait_in_ratio = std::min(1.0, wait_in / lifetime);
+  stage->wait_out_ratio = std::min(1.0, wait_out / lifetime);
+  if (known && sum.stages[stage->row].runnable_ns) {
+    stage->runnable_ratio = std::min(1.0, Seconds(sum.stages[stage->row].runnable_ns) / lifetime);
+  }
+}
+
 }  // namespace
 
 PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
@@ -248,10 +285,13 @@ void PipelineModel::ReadUneven() {
   // That batches are taken in turn is told by their numbers: a worker that is free to go on makes
   // more of what costs it less.
   const std::vector<LoaderWorker> workers = LoaderWorkers(*run_);
+  std::vector<int64_t> pids;
+  for (const LoaderWorker& worker : workers) pids.push_back(worker.pid);
+  const size_t idle = CountIdleBeside(*run_, pids, false);
   for (size_t s = 0; s < stages_.size(); ++s) {
     if (stages_[s].on_consumer || stages_[s].parallelism < 2) continue;
     const auto count = static_cast<size_t>(stages_[s].parallelism);
-    if (const auto uneven = FindUnevenWorkers(workers, count, stages_[s].cv)) {
+    if (const auto uneven = FindUnevenWorkers(workers, idle, count, stages_[s].cv)) {
       uneven_ = {s, *uneven};
       return;
     }
@@ -516,46 +556,17 @@ void PipelineModel::ReadSpread() {
   for (size_t s = 0; s < stages_.size(); ++s) {
     StageModel& stage = stages_[s];
     if (stage.operators.empty()) continue;
-    const auto cv = spread(
-        [&](const WindowRow& window) {
-          double time = 0;
-          for (size_t i : stage.operators) {
-            const OperatorCounters& op = window.operators[i];
-            const double off = Seconds(op.busy_ns - op.lock_wait_ns);
-            if (op.on_cpu_ns && op.blocked_ns) {
-              time +=
-                  Seconds(*op.on_cpu_ns) + std::max(0.0, Seconds(*op.blocked_ns - op.lock_wait_ns));
-              continue;
-            }
-            time += op.on_cpu_ns && 2 * Seconds(op.on_cpu_ns) > off ? Seconds(op.on_cpu_ns) : off;
-          }
-          return time;
-        },
-        [&](const WindowRow& window) {
-          return static_cast<double>(window.operators[stage.last].completions_count);
-        },
-        4.0 * stage.parallelism);
+    const auto cv =
+        spread([&](const WindowRow& window) { return WorkingTime(window, stage.operators); },
+               [&](const WindowRow& window) {
+                 return static_cast<double>(window.operators[stage.last].completions_count);
+               },
+               4.0 * stage.parallelism);
     // `cv` is per completion of the stage's last operator; the model needs it per firing.
     if (cv && stage.visit_ratio > 0) {
       stage.cv = *cv * std::sqrt(stage.firings / stage.visit_ratio);
     }
-    double busy = 0, wait_in = 0, wait_out = 0;
-    for (size_t i : stage.operators) {
-      busy += Seconds(sum.operators[i].busy_ns);
-      wait_in += Seconds(sum.operators[i].wait_in_ns);
-      wait_out += Seconds(sum.operators[i].wait_out_ns);
-    }
-    const bool known = stage.row < sum.stages.size();
-    double lifetime = known ? Seconds(sum.stages[stage.row].lifetime_ns) : 0;
-    if (stage.on_consumer) lifetime = Seconds(sum.steps.wait_ns + sum.steps.compute_ns);
-    if (lifetime <= 0) lifetime = busy + wait_in + wait_out;
-    if (lifetime <= 0) continue;
-    stage.busy_ratio = std::min(1.0, busy / lifetime);
-    stage.wait_in_ratio = std::min(1.0, wait_in / lifetime);
-    stage.wait_out_ratio = std::min(1.0, wait_out / lifetime);
-    if (known && sum.stages[stage.row].runnable_ns) {
-      stage.runnable_ratio = std::min(1.0, Seconds(sum.stages[stage.row].runnable_ns) / lifetime);
-    }
+    ReadRatios(sum, &stage);
   }
   const auto consumer =
       spread([](const WindowRow& w) { return Seconds(w.steps.compute_ns); },

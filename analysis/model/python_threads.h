@@ -1,14 +1,11 @@
 // Threads of one Python process, of which one at a time runs Python code.
 #pragma once
 #include <cstddef>
-#include <string_view>
 
 #include "analysis/model/pipeline_model.h"
+#include "analysis/run/interpreter_waits.h"
 
 namespace headrace::analysis {
-
-inline constexpr std::string_view kThreadCall =
-    "thread_call";  // kind of what Python's threads call
 
 // Whether the stage is threads of a Python program that compute, and that never used more than one
 // core, alone or together with the trainer: whether more of them would, one run cannot tell. Code

@@ -5,6 +5,11 @@
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
+namespace {
+
+constexpr double kMostlyOnCpu = 0.7;
+
+}  // namespace
 
 std::string ComputePlace(const RunView& run, const Outside& outside) {
   const OutsideLimit limit = outside.findings[0].limit;
@@ -21,7 +26,8 @@ std::string ComputePlace(const RunView& run, const Outside& outside) {
   }
   if (outside.workers && outside.workers->place) return outside.workers->place->name;
   if (unit.kind != outside.units[0].kind) {
-    const auto place = PlaceOfFeeders(run, outside.kinds[unit.kind].process_ids);
+    const auto place = PlaceOfFeeders(run, outside.kinds[unit.kind].process_ids,
+                                      unit.shares.on_cpu > kMostlyOnCpu);
     if (place) return place->name;
   } else if (outside.home_activity &&
              outside.home_activity->Others(Activity::kWorks) >= kThreadsAtOneThing) {

@@ -163,10 +163,12 @@ OutsideLimit OutsideJudge::LimitOf(const UnitShares& shares, double threads) con
       std::max_element(std::begin(parts), std::end(parts),
                        [](const auto& a, const auto& b) { return a.first < b.first; });
   if (most->first <= 0) return OutsideLimit::kNone;
-  if (most->second == OutsideLimit::kProducers && out_->cores_busy_ratio &&
-      *out_->cores_busy_ratio > kCoresSaturated && shares.runnable > kRunnableAtSaturation) {
-    return OutsideLimit::kCores;
-  }
+  const bool full = out_->cores_busy_ratio && *out_->cores_busy_ratio > kCoresSaturated &&
+                    shares.runnable > kRunnableAtSaturation;
+  // One of a low priority hardly gets a core, whether or not they are full all the time.
+  const bool starved =
+      shares.runnable > kStarved && shares.runnable > kStarvedTimes * shares.on_cpu;
+  if (most->second == OutsideLimit::kProducers && (full || starved)) return OutsideLimit::kCores;
   return most->second;
 }
 

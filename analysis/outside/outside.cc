@@ -21,6 +21,7 @@
 #include "analysis/outside/steady.h"
 #include "analysis/outside/uneven_processes.h"
 #include "analysis/run/interpreter_waits.h"
+#include "analysis/run/uneven_workers.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
 
@@ -229,6 +230,18 @@ void SayCores(const RunView& run, std::optional<double> tree_cpu_s, Outside* out
   }
 }
 
+// Of workers of PyTorch, which end at once where they have no data.
+size_t CountIdle(const RunView& run, const ProcessKind& kind) {
+  if (!kind.name.starts_with("pt_data_worker")) return 0;
+  const ProcessRow* busiest = nullptr;
+  for (const ProcessRow& process : run.processes) {
+    const bool is_of_kind = std::find(kind.process_ids.begin(), kind.process_ids.end(),
+                                      process.process_id) != kind.process_ids.end();
+    if (is_of_kind && (busiest == nullptr || process.cpu_ns > busiest->cpu_ns)) busiest = &process;
+  }
+  return busiest != nullptr ? CountIdleBeside(run, {busiest->pid}, true) : 0;
+}
+
 void FindUnevenUnits(const RunView& run, const Slices& slices, const std::vector<size_t>& all,
                      Outside* out) {
   std::set<int64_t> numbers;
@@ -236,6 +249,8 @@ void FindUnevenUnits(const RunView& run, const Slices& slices, const std::vector
   for (OutsideUnit& unit : out->units) {
     if (unit.role != UnitRole::kProducer || unit.distance > 1) continue;
     unit.uneven = FindUnevenProcesses(run, *out, unit, numbers, slices.prefix);
+    if (out->groups[unit.key_group].main)
+      unit.idle_processes = CountIdle(run, out->kinds[unit.kind]);
   }
 }
 
@@ -360,6 +375,12 @@ std::string WhyMoreDoNotHelp(const Outside& out, const std::string& what) {
            " hand tasks to a Pool and take its results: a Pool has one thread that sends tasks and "
            "one that takes results";
   }
+  if (const size_t idle = out.units[out.culprit].idle_processes; idle > 0) {
+    const ProcessKind& kind = out.kinds[out.units[out.culprit].kind];
+    return fmt::format(
+        "{} of {} processes {} had nothing to do: divide the data into as many shards first", idle,
+        kind.pids.size(), kind.name);
+  }
   if (HasIdleThreads(out)) {
     return fmt::format("{} compute {} of their time: more of them may be idle, too", what,
                        FormatPercent(out.units[out.culprit].shares.on_cpu));
@@ -368,6 +389,20 @@ std::string WhyMoreDoNotHelp(const Outside& out, const std::string& what) {
     return what + " end soon and are followed by others: let each do more first";
   }
   return "";
+}
+
+std::optional<size_t> TakesCores(const Outside& out) {
+  if (out.core_budget.quota || out.IsHeldBack()) return std::nullopt;
+  const auto cores = [&](size_t u) {
+    const OutsideUnit& unit = out.units[u];
+    return unit.shares.on_cpu * std::max(1.0, unit.threads_count);
+  };
+  for (size_t u = 1; u < out.units.size(); ++u) {
+    const OutsideUnit& unit = out.units[u];
+    const bool is_apart = unit.role == UnitRole::kIdle && unit.kind != out.units[0].kind;
+    if (is_apart && u != out.culprit && out.cores_used && cores(u) > *out.cores_used / 2) return u;
+  }
+  return std::nullopt;
 }
 
 bool MayUnpickle(const Outside& out) {
@@ -459,6 +494,28 @@ bool HasStopped(const RunView& run, const Outside& seen, const std::vector<size_
              stopped.end();
 }
 
+// Those of `all` in which the consumer takes batches and its device, where it has one, is in use.
+// All where no consumer is found.
+std::vector<size_t> SteadySlices(const RunView& run, const Slices& slices, const Outside& seen,
+                                 std::vector<size_t> all, const FindsConsumer& consumer) {
+  Outside first = seen;  // who the consumer is, to see when it began to take batches
+  OutsideJudge look(run, &first);
+  const Totals totals = Sum(seen, slices, all);
+  if (!look.FindUnits(totals, consumer(totals))) return all;
+  return WithDevice(run, slices, Steady(seen, slices, look.consumer(), all));
+}
+
+// What the processes of the culprit do, where there is one.
+void LookAtCulpritsProcesses(const RunView& run, Outside* out) {
+  if (out->culprit == 0) return;
+  const OutsideUnit& unit = out->units[out->culprit];
+  const std::vector<int64_t>& process_ids = out->kinds[unit.kind].process_ids;
+  if (unit.kind == out->units[0].kind) {
+    out->native_waits = LookAtNativeWaits(run, process_ids, out->groups[unit.key_group].thread);
+  }
+  out->feeder_activity = LookAtActivity(run, process_ids);
+}
+
 // `lost`: of the whole recording.
 Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneRank>& rank) {
   Outside out;
@@ -489,14 +546,7 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
   if (lost.share >= kLossTold) out.unknown.push_back("what was lost: " + lost_text);
   if (!stopped.empty()) out.unknown.push_back(StoppedText(out, stopped));
   if (out.knowledge == OutsideKnowledge::kCpu) AddUnseenWaits(run, out, &slices);
-  {
-    Outside first = out;  // who the consumer is, to see when it began to take batches
-    OutsideJudge look(run, &first);
-    const Totals sums = Sum(out, slices, all);
-    if (look.FindUnits(sums, consumer(sums))) {
-      all = WithDevice(run, slices, Steady(out, slices, look.consumer(), all));
-    }
-  }
+  all = SteadySlices(run, slices, out, std::move(all), consumer);
   out.steady_slices = all.size();
   const Totals whole = Sum(out, slices, all);
   OutsideJudge judge(run, &out);
@@ -524,14 +574,7 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
         out.kinds[out.units[0].kind].name);
     return out;
   }
-  if (out.culprit != 0) {
-    const OutsideUnit& unit = out.units[out.culprit];
-    if (unit.kind == out.units[0].kind) {
-      out.native_waits = LookAtNativeWaits(run, out.kinds[unit.kind].process_ids,
-                                           out.groups[unit.key_group].thread);
-    }
-    out.feeder_activity = LookAtActivity(run, out.kinds[out.units[out.culprit].kind].process_ids);
-  }
+  LookAtCulpritsProcesses(run, &out);
   AskActivity(judge, whole, lost.share, &out);
   FindBusyThread(lost.share, &out);
   LookIntoCulprit(run, &out);

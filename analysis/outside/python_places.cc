@@ -143,7 +143,7 @@ std::optional<WorkerTime> LookAtWorkers(const RunView& run,
 }
 
 std::optional<PythonPlace> PlaceOfFeeders(const RunView& run,
-                                          const std::vector<int64_t>& process_ids) {
+                                          const std::vector<int64_t>& process_ids, bool computes) {
   PythonLines lines;
   double all_s = 0;
   for (const StackRow& stack : run.stacks) {
@@ -155,7 +155,7 @@ std::optional<PythonPlace> PlaceOfFeeders(const RunView& run,
     LeaveParent(&frames);
     if (frames.empty() || Waits(frames) || IsIdle(frames) || IsImport(frames)) continue;
     const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
-    lines.Add(InnermostOwn(frames, 0), seconds);
+    lines.Add(computes && TakesTask(frames) ? &frames.back() : InnermostOwn(frames, 0), seconds);
     all_s += seconds;
   }
   return all_s < kPlaceLeastSeconds ? std::nullopt : lines.Busiest();

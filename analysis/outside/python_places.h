@@ -31,9 +31,10 @@ std::optional<WorkerTime> LookAtWorkers(const RunView& run,
                                         const std::vector<int64_t>& process_ids);
 
 // Of processes of any kind that feed a trainer: where their main threads are while they do not
-// wait.
+// wait. `computes`: they are mostly on a CPU, so that a pool's process in the function that takes
+// tasks unpickles one.
 std::optional<PythonPlace> PlaceOfFeeders(const RunView& run,
-                                          const std::vector<int64_t>& process_ids);
+                                          const std::vector<int64_t>& process_ids, bool computes);
 
 // Of the step of the trainers: what the loop that trains calls, or does itself.
 std::optional<PythonPlace> PlaceOfStep(const RunView& run);

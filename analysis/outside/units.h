@@ -56,6 +56,7 @@ struct OutsideUnit {
   UnitShares shares;         // of the key group's threads
   double ended_stall_s = 0;  // the consumer's waits that this unit ended
   std::optional<UnevenProcesses> uneven;
+  size_t idle_processes = 0;  // of its kind, started with the others, without anything to do
 };
 
 // Whether the unit's processes, of which `processes_count` were seen in that time of the consumer,

@@ -98,6 +98,27 @@ Real InterpreterShareOfStep(const RunView& run) {
   return ratio > (1 - cpu_s / step_s) / 2 ? Real(ratio) : std::nullopt;
 }
 
+Real InterpreterShareOfPools(const RunView& run) {
+  double waits_ns = 0, lifetime_ns = 0;
+  int64_t samples_count = 0;
+  for (const StageRow& stage : run.stages) {
+    const auto calls = [&](const OperatorRow& op) {
+      return op.kind == kThreadCall && op.stage == stage.name;
+    };
+    if (std::none_of(run.operators.begin(), run.operators.end(), calls)) continue;
+    lifetime_ns += static_cast<double>(stage.lifetime_ns);
+    for (const StackRow& stack : run.stacks) {
+      if (stack.kind != "off_cpu" || stack.stage != stage.name || !TakesInterpreter(stack.folded)) {
+        continue;
+      }
+      waits_ns += static_cast<double>(stack.time_ns);
+      samples_count += stack.samples_count;
+    }
+  }
+  if (lifetime_ns <= 0 || static_cast<double>(samples_count) < kFewestSamples) return std::nullopt;
+  return std::min(1.0, waits_ns / lifetime_ns);
+}
+
 std::string OtherPythonThread(const RunView& run) {
   const StepWaits waits = WaitsOfSteps(run);
   std::map<std::string, Work> threads;

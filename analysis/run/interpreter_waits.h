@@ -3,11 +3,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/run/run_view.h"
 
 namespace headrace::analysis {
+
+inline constexpr std::string_view kThreadCall =
+    "thread_call";  // kind of what Python's threads call
 
 struct InterpreterWaits {
   double seconds = 0;   // of the first threads, at least
@@ -24,6 +28,10 @@ std::optional<InterpreterWaits> WaitsForInterpreter(const RunView& run,
 // ranks, that of the one where it is most, each taken to have the same part of the steps. Nothing
 // where too few stacks say so, or where the step waits longer for something else.
 Real InterpreterShareOfStep(const RunView& run);
+
+// The share of their lives that threads of Python pools are in take_gil(), in the functions they
+// call or before them, by the same stacks. Nothing where too few stacks say so.
+Real InterpreterShareOfPools(const RunView& run);
 
 // Which thread beside the first one runs Python in the process that the consumer's step is in:
 // "thread live-stats, in LiveStats.run (live_stats.py:26)". The one that most sampled stacks of

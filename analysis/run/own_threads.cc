@@ -49,13 +49,17 @@ std::string CauseInOwnThreads(const RunView& run, const OperatorRow& op) {
     if (row.cause == "sleep") slept_ns += *row.value;
   }
   if (locked_ns <= 0 || locked_ns - slept_ns < kLocksWorthIt * locked_ns) return "";
-  std::set<std::string> wakers;  // threads of those processes that end waits at locks
+  std::map<std::string, double>
+      wakers;  // threads of those processes that end waits at locks: how many
+  double wakeups = 0;
   for (const MeasurementRow& row : run.measurements) {
     if (row.metric != "wakeups_count" || row.cause != "lock" || !row.process_id) continue;
     const auto process = processes.find(*row.process_id);
     if (process == processes.end() || !row.thread.ends_with(kMain)) continue;
     const std::string prefix = std::to_string(process->second) + "/";
-    if (row.subject.starts_with(prefix)) wakers.insert(row.subject.substr(prefix.size()));
+    if (!row.subject.starts_with(prefix)) continue;
+    wakers[row.subject.substr(prefix.size())] += row.value.value_or(0);
+    wakeups += row.value.value_or(0);
   }
   std::map<std::string, double> times_ns;  // of these threads, by cause
   for (const MeasurementRow& row : run.measurements) {
@@ -64,14 +68,18 @@ std::string CauseInOwnThreads(const RunView& run, const OperatorRow& op) {
     // Beside one whose work takes longer than a wait's time limit, others are idle, not at a lock.
     const bool is_idle = row.cause == "lock" && slept_ns > locked_ns / 2;
     if (row.metric == "off_cpu_ns" && !is_idle) times_ns[CauseOf(run, row)] += *row.value;
-    if (row.metric == "on_cpu_ns") times_ns["cpu"] += *row.value;
+    // Another that computes, but rarely ends such a wait, is not what it waits for.
+    const bool often = wakers.at(row.thread) >= kEndsWaitsOften * wakeups;
+    if (row.metric == "on_cpu_ns" && often) times_ns["cpu"] += *row.value;
   }
   if (times_ns.empty()) return "";
   const auto most =
       *std::max_element(times_ns.begin(), times_ns.end(),
                         [](const auto& a, const auto& b) { return a.second < b.second; });
   const bool explains = most.first == "network" || most.first == "storage";
-  return explains && most.second >= kThreadsExplain * locked_ns ? most.first : "";
+  if (explains && most.second >= kThreadsExplain * locked_ns) return most.first;
+  // Threads of a pool that have nothing to do wait at locks, too.
+  return times_ns["cpu"] >= kThreadsExplain * locked_ns ? "cpu" : "";
 }
 
 }  // namespace headrace::analysis

@@ -307,6 +307,16 @@ bool ReceivesBytes(const std::vector<PythonFrame>& frames) {
   return IsIn(last, "multiprocessing/connection.py") && Contains(last.function, "recv");
 }
 
+bool TakesTask(const std::vector<PythonFrame>& frames) {
+  const PythonFrame& last = frames.back();
+  if (!IsIn(last, "multiprocessing/queues.py") || !last.function.ends_with("Queue.get"))
+    return false;
+  return std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+    return (IsIn(frame, "concurrent/futures/process.py") && frame.function == "_process_worker") ||
+           (IsIn(frame, "multiprocessing/pool.py") && frame.function == "worker");
+  });
+}
+
 bool IsIdle(const std::vector<PythonFrame>& frames) {
   const PythonFrame& last = frames.back();
   const bool of_pool = IsIn(last, "concurrent/futures/thread.py") && last.function == "_worker";

@@ -63,6 +63,10 @@ bool Waits(const std::vector<PythonFrame>& frames);
 // Whether the innermost of the frames reads what another process sent: it may wait, too.
 bool ReceivesBytes(const std::vector<PythonFrame>& frames);
 
+// Whether a process of a pool is in the function that takes tasks: it waits for one, or unpickles
+// it in C.
+bool TakesTask(const std::vector<PythonFrame>& frames);
+
 // Whether the innermost of the frames waits for something to do.
 bool IsIdle(const std::vector<PythonFrame>& frames);
 

@@ -146,17 +146,7 @@ void ReadCpuAndDevices(RunDatabase& database, int64_t id, RunView* view) {
   }
 }
 
-void ReadSummaries(RunDatabase& database, int64_t id, RunView* view) {
-  if (database.Has("run_setting")) {
-    database.EachOf("run_setting", id, "key", [&](const ViewRow& row) {
-      view->run.settings.emplace(row.Text("key"), row.Text("value"));
-    });
-  }
-  if (database.Has("run_fact")) {
-    database.EachOf("run_fact", id, "name", [&](const ViewRow& row) {
-      if (const Real value = row.Real("value")) view->run.facts.emplace(row.Text("name"), *value);
-    });
-  }
+void ReadPipeline(RunDatabase& database, int64_t id, RunView* view) {
   database.EachOf("stage_summary", id, "stage_index", [&](const ViewRow& row) {
     StageRow stage;
     static_cast<StageCounters&>(stage) = ReadStageCounters(row);
@@ -195,6 +185,20 @@ void ReadSummaries(RunDatabase& database, int64_t id, RunView* view) {
     resource.servers_count = row.Integer("servers_count").value_or(1);
     view->resources.push_back(std::move(resource));
   });
+}
+
+void ReadSummaries(RunDatabase& database, int64_t id, RunView* view) {
+  if (database.Has("run_setting")) {
+    database.EachOf("run_setting", id, "key", [&](const ViewRow& row) {
+      view->run.settings.emplace(row.Text("key"), row.Text("value"));
+    });
+  }
+  if (database.Has("run_fact")) {
+    database.EachOf("run_fact", id, "name", [&](const ViewRow& row) {
+      if (const Real value = row.Real("value")) view->run.facts.emplace(row.Text("name"), *value);
+    });
+  }
+  ReadPipeline(database, id, view);
   database.EachOf("step_summary", id, "", [&](const ViewRow& row) {
     static_cast<StepCounters&>(view->steps) = ReadStepCounters(row);
     view->steps.wall_ns = row.Number("wall_ns");
@@ -277,6 +281,7 @@ void ReadMeasurements(RunDatabase& database, int64_t id, RunView* view) {
                     view->stacks.push_back(std::move(stack));
                   });
   view->step_interpreter_ratio = InterpreterShareOfStep(*view);
+  view->pools_interpreter_ratio = InterpreterShareOfPools(*view);
   database.EachOf("metric_list", id, "metric",
                   [&](const ViewRow& row) { view->metrics.push_back(row.Text("metric")); });
   database.EachOf("detail_range", id, "start_ns", [&](const ViewRow& row) {

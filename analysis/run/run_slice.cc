@@ -227,6 +227,7 @@ RunView SliceOf(const RunView& run, const std::vector<size_t>& windows) {
   part.database_option = run.database_option;
   part.program = run.program;
   part.step_interpreter_ratio = run.step_interpreter_ratio;
+  part.pools_interpreter_ratio = run.pools_interpreter_ratio;
   int64_t end_ns = 0, longest_use_ns = 0;
   for (const AcceleratorUseRow& use : run.accelerator_use) {
     longest_use_ns = std::max(longest_use_ns, use.duration_ns);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
+#include "analysis/run/counter_sums.h"
 #include "analysis/run/process_figures.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
@@ -39,9 +41,30 @@ std::vector<LoaderWorker> LoaderWorkers(const RunView& run) {
   return workers;
 }
 
+size_t CountIdleBeside(const RunView& run, const std::vector<int64_t>& pids, bool ended) {
+  const auto made = [&](const ProcessRow& process) {
+    return std::find(pids.begin(), pids.end(), process.pid) != pids.end();
+  };
+  const ProcessRow* busiest = nullptr;
+  for (const ProcessRow& process : run.processes) {
+    if (made(process) && (busiest == nullptr || process.cpu_ns > busiest->cpu_ns))
+      busiest = &process;
+  }
+  if (busiest == nullptr) return 0;
+  const auto is_idle = [&](const ProcessRow& process) {
+    const double apart_s = Seconds(std::abs(process.started_ns - busiest->started_ns));
+    return !made(process) && process.parent_pid == busiest->parent_pid &&
+           process.process == busiest->process && apart_s < kStartedTogether && process.cpu_ns &&
+           Seconds(*process.cpu_ns) < kIdleWorker * Seconds(busiest->cpu_ns) &&
+           (!ended || 2 * process.ended_ns.value_or(run.run.duration_ns) < run.run.duration_ns);
+  };
+  return static_cast<size_t>(std::count_if(run.processes.begin(), run.processes.end(), is_idle));
+}
+
 std::optional<UnevenWorkers> FindUnevenWorkers(const std::vector<LoaderWorker>& workers,
-                                               size_t count, double cv) {
-  if (count < 2 || workers.size() != count) return std::nullopt;
+                                               size_t idle, size_t count, double cv) {
+  if (workers.size() >= count) idle = 0;  // whatever they are, they are no workers of this loader
+  if (count < 2 || workers.empty() || workers.size() + idle != count) return std::nullopt;
   const auto [fewest, most] = std::minmax_element(
       workers.begin(), workers.end(),
       [](const LoaderWorker& a, const LoaderWorker& b) { return a.batches < b.batches; });
@@ -53,6 +76,11 @@ std::optional<UnevenWorkers> FindUnevenWorkers(const std::vector<LoaderWorker>& 
   UnevenWorkers uneven;
   uneven.slowest = workers[0];
   uneven.workers = count;
+  uneven.idle = idle;
+  if (idle > 0) {
+    uneven.times = static_cast<double>(count) / static_cast<double>(workers.size());
+    return uneven;
+  }
   double mean_s = 0;
   for (const LoaderWorker& worker : workers) {
     mean_s += worker.batch_s() / static_cast<double>(count);
@@ -69,6 +97,13 @@ std::optional<UnevenWorkers> FindUnevenWorkers(const std::vector<LoaderWorker>& 
 }
 
 std::string Words(const UnevenWorkers& uneven) {
+  if (uneven.idle > 0) {
+    const size_t makers = uneven.workers - uneven.idle;
+    return fmt::format("{} of {} workers{} {} all batches, and the other{} nothing to do", makers,
+                       uneven.workers,
+                       makers == 1 ? fmt::format(" (pid {})", uneven.slowest.pid) : "",
+                       makers == 1 ? "makes" : "make", uneven.idle == 1 ? " has" : "s have");
+  }
   return fmt::format(
       "one of {} workers (pid {}) takes {:.1f} times as long for its batches as they take on "
       "average, and the others wait {} of their time",

@@ -22,23 +22,32 @@ struct LoaderWorker {
 // Those of the run that made batches, dearest batch first.
 std::vector<LoaderWorker> LoaderWorkers(const RunView& run);
 
+// Processes started together with the busiest of these, of the same parent and name, that hardly
+// compute: a dataset of fewer shards than there are workers leaves some of them without any.
+// `pids`: who made batches; `ended`: only those that soon ended, as workers of an evaluation do
+// not.
+size_t CountIdleBeside(const RunView& run, const std::vector<int64_t>& pids, bool ended);
+
 // A worker whose batches cost more than those of the others again and again, so that they wait for
-// its turn.
+// its turn; or workers that make all batches beside idle ones.
 struct UnevenWorkers {
   LoaderWorker slowest;
   size_t workers = 0;            // with it
+  size_t idle = 0;               // of them, made no batch
   double times = 1;              // its cost of a batch, of the mean over all workers
   double others_wait_ratio = 0;  // mean of theirs
 };
 
-// Of `count` workers that live for the whole run and whose batches vary by `cv` from one to the
-// next. Empty: they are not that many, have too few batches to tell, made unequally many (then
-// nobody takes them in turn), or differ by no more than such batches do by chance.
+// Of `count` workers, `idle` of which are not among `workers`, that live for the whole run and
+// whose batches vary by `cv` from one to the next. Empty: they are not that many, have too few
+// batches to tell, made unequally many (then nobody takes them in turn), or differ by no more than
+// such batches do by chance.
 std::optional<UnevenWorkers> FindUnevenWorkers(const std::vector<LoaderWorker>& workers,
-                                               size_t count, double cv);
+                                               size_t idle, size_t count, double cv);
 
 // "one of 2 workers (pid 4321) takes 1.8 times as long for its batches as they take on average, and
-// the others wait 65.2 % of their time".
+// the others wait 65.2 % of their time"; "1 of 2 workers (pid 4321) makes all batches, and the
+// other has nothing to do".
 std::string Words(const UnevenWorkers& uneven);
 
 }  // namespace headrace::analysis

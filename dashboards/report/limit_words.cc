@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/outside/python_places.h"
 #include "analysis/run/own_threads.h"
 #include "analysis/thresholds.h"
+#include "base/terminal_text.h"
 #include "base/units.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/page_words.h"
@@ -47,7 +51,9 @@ std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorR
       {"network", "waits for its threads, and they for the network,",
        "waiting for its threads and they for the network"},
       {"storage", "waits for its threads, and they for storage,",
-       "waiting for its threads and they for storage"}};
+       "waiting for its threads and they for storage"},
+      {"cpu", "waits for its threads, and they compute,",
+       "waiting for its threads, which compute"}};
   if (op.busy_ns <= 0) return std::nullopt;
   for (MainWait wait : kWaits) {
     const auto waited = SumOf(run, "off_cpu_ns", [&](const analysis::MeasurementRow& row) {
@@ -131,7 +137,7 @@ const analysis::OperatorRow* WaitingStep(const RunView& run) {
     // A wait with a time limit may be for the program's own threads.
     const bool sleeps =
         cause == "sleep" && analysis::ActivityIn(run, op) != analysis::Activity::kSleeps;
-    return cause == "lock" || sleeps ? nullptr : &op;
+    return cause == "lock" || cause == "cpu" || sleeps ? nullptr : &op;
   }
   return nullptr;
 }
@@ -150,16 +156,78 @@ std::string PlaceSentence(std::string_view what,
   return fmt::format(" {} is in {} {:.0f} % of its time.", what, place->name, 100 * place->ratio);
 }
 
+// Whether its threads compute, or are ready to, nearly all of its time: samples, in which waits are
+// as well, then say where it computes.
+bool HardlyWaits(const analysis::OperatorRow& op) {
+  constexpr double kNearlyAll = 0.8;
+  return op.on_cpu_ns && op.runnable_ns && op.busy_ns > 0 &&
+         static_cast<double>(*op.on_cpu_ns + *op.runnable_ns) >=
+             kNearlyAll * static_cast<double>(op.busy_ns);
+}
+
+// "3 processes python without instrumentation", where these, of those that lived for most of the
+// run, use more than half of the CPU time of all; else empty.
+std::string UnseenProcesses(const RunView& run) {
+  double all_s = 0;
+  std::map<std::string, std::vector<double>> unseen;  // seconds, by name
+  for (const analysis::ProcessRow& process : run.processes) {
+    const double cpu_s = static_cast<double>(process.cpu_ns.value_or(0)) * 1e-9;
+    all_s += cpu_s;
+    const int64_t lived_ns =
+        process.ended_ns.value_or(run.run.duration_ns) - std::max<int64_t>(0, process.started_ns);
+    if (!process.has_accounts && 2 * lived_ns > run.run.duration_ns) {
+      unseen[process.process].push_back(cpu_s);
+    }
+  }
+  for (const auto& [name, times] : unseen) {
+    if (2 * std::accumulate(times.begin(), times.end(), 0.0) <= all_s) continue;
+    const double most_s = *std::max_element(times.begin(), times.end());
+    const auto count = std::count_if(times.begin(), times.end(), [&](double cpu_s) {
+      return cpu_s > analysis::kIdleWorker * most_s;
+    });
+    return fmt::format("{} {} without instrumentation",
+                       count == 1 ? "process" : fmt::format("{} processes", count),
+                       Printable(name, 40));
+  }
+  return "";
+}
+
+// Of CPU cores that limit: the operator to blame where it uses more than half of what is used, and
+// no processes without operators do; else null.
+const analysis::OperatorRow* MostOfCores(const PipelineModel& model, const Finding& finding) {
+  if (!finding.culprit || !UnseenProcesses(model.run()).empty()) return nullptr;
+  // What runs ahead of the trainer is no part of a batch's cost.
+  const double used = model.cores_used().value_or(0) + model.cores_ahead();
+  const double own = model.demands().operators[*finding.culprit].cpu_s * model.demands().rate;
+  return 2 * own > used ? &model.run().operators[*finding.culprit] : nullptr;
+}
+
+// ", mostly used by workers (next)"; empty: nobody uses most of them.
+std::string CoresUser(const PipelineModel& model, const Finding& finding) {
+  if (const std::string unseen = UnseenProcesses(model.run()); !unseen.empty()) {
+    return ", mostly used by " + unseen;
+  }
+  const analysis::OperatorRow* op = MostOfCores(model, finding);
+  if (op == nullptr) return "";
+  if (op->kind == "consumer") return ", mostly used by the trainer";
+  return ", mostly used by " +
+         (op->stage == op->name ? op->stage : fmt::format("{} ({})", op->stage, op->name));
+}
+
 // What the operator that is to blame waits for, and where in the program it is.
-std::string CulpritSentences(const RunView& run, const Finding& first) {
+std::string CulpritSentences(const PipelineModel& model, const Finding& first) {
+  const RunView& run = model.run();
   if (first.limit.Is(analysis::kConsumerLimit)) {
     const analysis::OperatorRow* waits = WaitingStep(run);
     return (waits != nullptr ? WaitSentence(run, *waits) : "") +
            PlaceSentence("The step", analysis::PlaceOfStep(run));
   }
-  // Of cores the samples, in which waits are as well, say nothing.
-  if (!first.culprit || first.limit.Is(analysis::kCoresLimit)) return "";
+  if (!first.culprit) return "";
   const analysis::OperatorRow& op = run.operators[*first.culprit];
+  if (first.limit.Is(analysis::kCoresLimit)) {
+    if (MostOfCores(model, first) == nullptr || !HardlyWaits(op)) return "";
+    if (op.kind == "consumer") return PlaceSentence("The step", analysis::PlaceOfStep(run));
+  }
   const bool may_wait =
       first.limit.Is(analysis::kStageLimit) || first.limit.Is(analysis::kThreadLimit);
   return (may_wait ? WaitSentence(run, op) : "") +
@@ -290,7 +358,11 @@ std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) 
     const auto wait = MainWaitOf(run, *op);
     if (wait && *wait->waiting != 0) name += fmt::format(", {}", wait->waiting);
   }
-  if (bottleneck.alone) name += ", which other programs use";
+  if (bottleneck.alone) {
+    name += ", which other programs use";
+  } else if (first.limit.Is(analysis::kCoresLimit)) {
+    name += CoresUser(model, first);
+  }
   name += fmt::format(" (probability {})", ProbabilityText(first.probability));
   if (bottleneck.alone) {
     const analysis::Limit& alone = *bottleneck.alone;
@@ -322,7 +394,7 @@ std::string WhyLine(const PipelineModel& model, const Bottleneck& bottleneck) {
   const bool is_step =
       first.limit.Is(analysis::kThreadLimit) && !OwnThreadText(model, first).empty();
   return text + (is_step ? PlaceSentence("The step", analysis::PlaceOfStep(model.run()))
-                         : CulpritSentences(model.run(), first));
+                         : CulpritSentences(model, first));
 }
 
 }  // namespace headrace::dashboards

@@ -61,9 +61,9 @@ double ThreadsNow(const OutsideUnit& unit) { return std::max(1.0, std::round(uni
 // not help, or it is not known how many cores are free.
 std::optional<analysis::MoreProducers> MoreOf(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
-  if (seen.findings[0].limit != OutsideLimit::kProducers || unit.uneven || seen.is_busy_thread ||
-      analysis::ExchangeWithPool(seen) || !seen.cores_free ||
-      seen.core_budget.cores.value_or(0) <= 0) {
+  if (seen.findings[0].limit != OutsideLimit::kProducers || unit.uneven ||
+      unit.idle_processes > 0 || seen.is_busy_thread || analysis::ExchangeWithPool(seen) ||
+      !seen.cores_free || seen.core_budget.cores.value_or(0) <= 0) {
     return std::nullopt;
   }
   return analysis::RoomForMore(ThreadsNow(unit), seen.stall_ratio, unit.shares.on_cpu,
@@ -93,6 +93,10 @@ constexpr const char* kLiveLonger =
 std::string AdviceForProducers(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
   const std::string cheaper = CheaperWork(seen);
+  if (UnpicklesTasks(seen)) {
+    return "send less with each task: what all of them need (a bound method sends its object) is "
+           "given to the processes once, by an initializer";
+  }
   if (Unpickles(seen)) {
     return "send fewer and larger objects, as arrays or tensors: more processes do not help, as "
            "one thread unpickles what all of them send";
@@ -123,6 +127,13 @@ std::string AdviceForProducers(const Outside& seen) {
         cheaper, FormatPercent(unit.shares.on_cpu));
   }
   const double cores = seen.core_budget.cores.value_or(0);
+  if (unit.idle_processes > 0) {
+    return fmt::format(
+        "divide the data into as many shards as there are workers ({} of {} had nothing to do: "
+        "more "
+        "of them do not help); or {}",
+        unit.idle_processes, seen.kinds[unit.kind].pids.size(), cheaper);
+  }
   const auto more = MoreOf(seen);
   const auto asked = AskedProcess(seen);
   const std::string exchange =
@@ -159,6 +170,10 @@ std::string AdviceForCores(const Outside& seen) {
                            NumberChange(seen, ThreadsNow(seen.units[seen.culprit]) + 1))
              : "",
         cheaper);
+  }
+  if (const auto taker = analysis::TakesCores(seen)) {
+    return fmt::format("keep {} off these cores, or start them later; or more cores",
+                       seen.units[*taker].name);
   }
   if (StartsProcessesAgain(seen)) {
     return fmt::format("{}; or {}; or more cores. More threads or processes do not help",
@@ -323,6 +338,13 @@ std::optional<double> MostGain(const Outside& seen) {
 
 std::string NextLine(const Outside& seen, double gain) {
   constexpr double kTold = 0.95;  // of the gain: less of it is another figure
+  const OutsideUnit& unit = seen.units[seen.culprit];
+  const auto workers = static_cast<double>(seen.kinds[unit.kind].pids.size());
+  const double times = workers / std::max(1.0, workers - static_cast<double>(unit.idle_processes));
+  if (unit.idle_processes > 0 && times < kTold * gain) {
+    return fmt::format("{} will still limit it, at {:.1f} times this rate at most",
+                       UnitWord(seen, seen.culprit), times);
+  }
   const auto more = MoreOf(seen);
   const bool cores =
       more && more->count > ThreadsNow(seen.units[seen.culprit]) && more->at_most < kTold * gain;

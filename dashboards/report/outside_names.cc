@@ -16,7 +16,13 @@ std::string TrainerWord(const analysis::Statements& statements) {
 }
 
 bool Unpickles(const analysis::Outside& seen) {
-  return seen.compute_place.find("recv (multiprocessing/connection.py") != std::string::npos;
+  return seen.compute_place.find("recv (multiprocessing/connection.py") != std::string::npos ||
+         UnpicklesTasks(seen);
+}
+
+bool UnpicklesTasks(const analysis::Outside& seen) {
+  return seen.units[seen.culprit].kind != seen.units[0].kind &&
+         seen.compute_place.find("Queue.get (multiprocessing/queues.py") != std::string::npos;
 }
 
 bool StartsWorkers(const analysis::Outside& seen) {

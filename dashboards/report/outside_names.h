@@ -22,6 +22,9 @@ bool StartsProcessesAgain(const analysis::Outside& seen);
 // Whether the threads that limit unpickle what the processes of a pool send.
 bool Unpickles(const analysis::Outside& seen);
 
+// Whether they are processes that mostly unpickle what they are sent to do.
+bool UnpicklesTasks(const analysis::Outside& seen);
+
 // Another process than the consumer's that those that limit, processes as well, ask for what they
 // need, and for whose answers they wait a good part of their time.
 struct Asked {

@@ -279,7 +279,10 @@ std::string LimitOfOne(const Outside& seen) {
         finding.limit == OutsideLimit::kConsumer && sleeps > kMostly
             ? fmt::format(", sleeping on a timer {} of the time", Share(sleeps))
             : "";
-    return fmt::format("{}{} (probability {})", LimitWord(seen, finding.limit), timer,
+    const auto taker =
+        finding.limit == OutsideLimit::kCores ? analysis::TakesCores(seen) : std::nullopt;
+    const std::string taken = taker ? ", mostly used by " + seen.units[*taker].name : "";
+    return fmt::format("{}{}{} (probability {})", LimitWord(seen, finding.limit), timer, taken,
                        ProbabilityText(finding.probability));
   };
   if (const std::string waits = WaitsAlone(seen); !waits.empty()) {
@@ -298,6 +301,9 @@ std::string LimitOfOne(const Outside& seen) {
     if (unit.uneven) return fmt::format("{}: pid {}", named(first), unit.uneven->pid);
     if (first.limit == OutsideLimit::kConsumer && !analysis::MayLoad(seen)) {
       return fmt::format("{}: {}{}", named(first), unit.name, StepFunction(seen));
+    }
+    if (first.limit == OutsideLimit::kCores && analysis::TakesCores(seen)) {
+      return fmt::format("{}; {} hardly gets one", named(first), unit.name);
     }
     const bool said = LimitWord(seen, first.limit) == unit.name;
     const std::string pids = Pids(seen, unit);

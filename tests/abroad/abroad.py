@@ -150,6 +150,11 @@ class Abroad:
         code = "import sys, torch; sys.exit(not torch.cuda.is_available())"
         return subprocess.run([self.arguments.python, "-c", code], capture_output=True).returncode == 0
 
+    def has_hook(self):
+        done = subprocess.run([self.arguments.headrace, "profile", "--db", str(self.folder / "hook.db"), "--", self.arguments.python, "-c", ""],
+                              capture_output=True, text=True, env=self.environment)
+        return done.returncode == 0 and "no instrumentation" not in done.stderr
+
     @staticmethod
     def built(compiler, arguments):
         if not shutil.which(compiler):
@@ -261,6 +266,9 @@ def main():
             arguments.keep.mkdir(parents=True, exist_ok=True)
         folder = arguments.keep or pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headrace-abroad-")))
         abroad = Abroad(arguments, folder.resolve(), arguments.programs, needs)
+        if arguments.view != "outside" and not abroad.has_hook():
+            print(f"abroad: {arguments.headrace} finds no import hook beside it: take a build in its source folder, or --view outside")
+            return 2
         for name, (hooked, outside, advice) in cases.items():
             if arguments.only and name not in arguments.only.split(","):
                 continue

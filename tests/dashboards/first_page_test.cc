@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "dashboards/render/first_page_text.h"
 #include "dashboards/render/render.h"
+#include "dashboards/report/limit_words.h"
 #include "dashboards/report/make_report.h"
 #include "tests/analysis/made_runs.h"
 #include "tests/analysis/outside_run.h"
@@ -237,6 +238,43 @@ TEST(FirstPage, ABoundThatTheRunDoesNotShowWellIsSaidToBeSo) {
   EXPECT_THAT(why(0.5), HasSubstr(" may deliver between "));
   statements.bottleneck->unexplained = true;
   EXPECT_THAT(why(0.5), Not(HasSubstr("does not show it well")));
+}
+
+// An operator's name says what kind of work uses the cores; its samples say which, unless they are
+// of waits.
+TEST(FirstPage, CoresSayWhereInTheProgramTheyAreUsed) {
+  SimulatedPipeline pipeline = DecodeLimits();
+  pipeline.cores = 1;
+  pipeline.stages[1] = {"workers", 4, 4, {{"getitem", 0.01, 0, 0, 0, 0.1, -1}}};
+  pipeline.consumer_s = 0.001;
+  RunView run = Recorded(pipeline);
+  analysis::Sample("MainThread",
+                   "_MapItems.__getitem__ (headrace/_loader.py:91);Rows.__getitem__ (train.py:40, "
+                   "no loop)",
+                   3, &run);
+  const analysis::Statements statements = analysis::MakeStatements(run);
+  const analysis::Finding& first = statements.bottleneck->findings[0];
+  ASSERT_TRUE(first.limit.Is(analysis::kCoresLimit));
+  ASSERT_TRUE(first.culprit);
+  analysis::OperatorRow& op = run.operators[*first.culprit];
+  const auto why = [&] {
+    const analysis::Statements now = analysis::MakeStatements(run);
+    EXPECT_TRUE(now.bottleneck->findings[0].limit.Is(analysis::kCoresLimit));
+    EXPECT_EQ(now.bottleneck->findings[0].culprit, first.culprit);
+    for (const PageLine& line : MakeFirstPage(run, now).lines) {
+      if (line.label == "why") return line.text;
+    }
+    return std::string();
+  };
+  EXPECT_THAT(LimitLine(*statements.model, *statements.bottleneck),
+              HasSubstr("CPU cores, mostly used by workers (getitem) (probability "));
+  op.runnable_ns = op.busy_ns - *op.on_cpu_ns;
+  EXPECT_THAT(why(), HasSubstr(" getitem is in Rows.__getitem__ (train.py:40) 100 % of its time."));
+  op.runnable_ns = 0;
+  op.busy_ns = 2 * *op.on_cpu_ns;
+  EXPECT_THAT(why(), Not(HasSubstr("getitem is in")));
+  op.runnable_ns.reset();
+  EXPECT_THAT(why(), Not(HasSubstr("getitem is in")));
 }
 
 // "1084 % higher" is a riddle.

@@ -258,6 +258,66 @@ TEST(OutsideWords, WhomWorkersAskIsNamed) {
   EXPECT_THAT(page(0.4, false), Not(HasSubstr("answers of"))) << "it feeds them";
 }
 
+// Limit, advice and what comes next, of a trainer that waits for two workers.
+std::string PageOfWorkers(analysis::OutsideRun run) {
+  const Outside seen = analysis::LookFromOutside(run.view);
+  FirstPage page;
+  AddOutsidePage(run.view, seen, &page);
+  return LineOf(page, "limit") + "\n" + Advice(run.view, seen) + "\n" + LineOf(page, "next");
+}
+
+TEST(OutsideWords, MoreWorkersAreNotAdvisedWhereSomeHaveNothingToDo) {
+  analysis::OutsideRun run = analysis::Loader(1, 0.12, 0.86, 0.93, 0, 0.05);
+  for (analysis::ProcessRow& process : run.view.processes) process.cpu_ns = 9'000'000'000;
+  EXPECT_THAT(PageOfWorkers(run), HasSubstr("num_workers 1 -> "));
+  run.Process(201, 100, "python").Add("on_cpu_ns", 201, "pt_data_worker (main)", "", 0.001);
+  run.view.processes.back().cpu_ns = 30'000'000;
+  run.view.processes.back().ended_ns = 500'000'000;
+  const std::string page = PageOfWorkers(run);
+  EXPECT_THAT(page, HasSubstr("divide the data into as many shards as there are workers (1 of 2 "
+                              "had nothing to do"));
+  EXPECT_THAT(page, Not(HasSubstr("num_workers")));
+  EXPECT_THAT(page, HasSubstr("the workers will still limit it, at 2.0 times this rate at most"));
+}
+
+TEST(OutsideWords, WhoTakesTheCoresIsNamed) {
+  analysis::OutsideRun run = analysis::Loader(1, 0.1, 0.85, 0.2, 0, 0.3, 3.0);
+  run.Runnable(200, "pt_data_worker (main)", 0.5);
+  for (const int64_t pid : {300, 301, 302}) {
+    run.Process(pid, 100, "zip").OnCpu(pid, "zip (main)", 0.9);
+  }
+  const std::string page = PageOfWorkers(run);
+  EXPECT_THAT(page, HasSubstr("CPU cores, mostly used by 3 processes zip (probability "));
+  EXPECT_THAT(page, HasSubstr(" hardly gets one"));
+  EXPECT_THAT(page, HasSubstr("keep 3 processes zip off these cores"));
+}
+
+// What a pool's processes are sent with each task they unpickle.
+TEST(OutsideWords, WhatIsSentWithEachTaskIsTheWork) {
+  const auto page = [](const char* loop) {
+    analysis::OutsideRun run(10, 1.3);
+    run.Process(100, 1, "python", "python train.py").Process(200, 100, "python");
+    run.OnCpu(100, "python (main)", 0.1);
+    run.Waits(100, "python (main)", "pipe", 0.89, "200/python (main)");
+    run.OnCpu(200, "python (main)", 0.9);
+    run.Waits(200, "python (main)", "pipe", 0.05, "100/python (main)");
+    analysis::StackRow row;
+    row.kind = "python";
+    row.process_id = 200;
+    row.thread = "MainThread";
+    row.folded = std::string("MainThread;BaseProcess.run (multiprocessing/process.py:108);") +
+                 loop + ";Queue.get (multiprocessing/queues.py:122)";
+    row.samples_count = 90;
+    row.time_ns = 9'000'000'000;
+    run.view.stacks.push_back(row);
+    return PageOfWorkers(run);
+  };
+  const std::string pool = page("_process_worker (concurrent/futures/process.py:249)");
+  EXPECT_THAT(pool, HasSubstr("unpickling in "));
+  EXPECT_THAT(pool, HasSubstr("send less with each task"));
+  EXPECT_THAT(page("produce (train.py:20, loop 19)"), Not(HasSubstr("each task")));
+}
+
 // Threads of a pool that mostly have nothing to do are enough of them.
 TEST(OutsideWords, MoreOfIdleThreadsAreNotAdvised) {
   const analysis::RunView run = LimitedByWorkers();

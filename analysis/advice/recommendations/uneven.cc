@@ -16,6 +16,12 @@ Recommendation EqualWork(const Evidence& e) {
     change.scales.push_back({Scaled::kUneven, e.model().uneven()->stage, left});
     return change;
   };
+  if (e.model().uneven()->workers.idle > 0) {
+    // They may be of another loader, of an evaluation say.
+    return IfWorthwhile(e, e.Predict(evened(1), evened(0), evened(0)),
+                        Words(e.model().uneven()->workers),
+                        "divide the data into as many shards as there are workers");
+  }
   return IfWorthwhile(
       e, e.Predict(evened(kUnevenAfterMixing), evened(0), evened(0)),
       "batches are taken from the workers in turn, and " + Words(e.model().uneven()->workers),

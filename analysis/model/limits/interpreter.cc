@@ -3,9 +3,9 @@
 //
 // It is seen by three things together: threads of a pool and the trainer in one process use just
 // about one core between them; more than one of them computes; and they wait as CPython's threads
-// wait for that lock, with a time limit (Python/ceval_gil.c: five milliseconds). Where the pool's
-// threads give it back sooner, the trainer's step shows it: it waits for other threads most of its
-// time, and nobody else computes.
+// wait for that lock, with a time limit (Python/ceval_gil.c: five milliseconds), or are seen in the
+// function that does. Where the pool's threads give it back sooner, the trainer's step shows it: it
+// waits for other threads most of its time, and nobody else computes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,6 +72,7 @@ void AddInterpreter(const RunView& run, std::vector<ResourceModel>* resources) {
     lifetime_ns += static_cast<double>(stage.lifetime_ns);
     threads_count += static_cast<double>(stage.last_parallelism_count);
   }
+  timed_ns = std::max(timed_ns, run.pools_interpreter_ratio.value_or(0) * lifetime_ns);
   if (interpreter.users.empty() || lifetime_ns < kMoreThanOneThread * duration_ns ||
       cpu_ns + ready_ns < kOneCore * duration_ns || cpu_ns > (2 - kOneCore) * duration_ns ||
       (timed_ns < kComputes * lifetime_ns && !StepWaitsForThreads(run))) {

@@ -11,6 +11,8 @@
 namespace headrace::analysis {
 namespace {
 
+constexpr const char* kOfSome = "workers with data";  // others have none
+
 class Uneven final : public LimitKind {
  public:
   Uneven() : LimitKind("uneven workers", 51) {}
@@ -23,20 +25,27 @@ class Uneven final : public LimitKind {
     const int threads = std::min(settings.parallelism[s], model.current().parallelism[s]);
     if (threads <= 1) return;
     const double times = 1 + (model.uneven()->workers.times - 1) * demands.unevenness;
-    rows->push_back({this, s, name(), BoundOf(threads, demands.stage_s[s] * times)});
+    rows->push_back({this, s, model.uneven()->workers.idle > 0 ? std::string(kOfSome) : name(),
+                     BoundOf(threads, demands.stage_s[s] * times)});
   }
 
-  std::string Describe(const Limit& /*limit*/) const override { return "the slowest worker"; }
+  std::string Describe(const Limit& limit) const override {
+    return limit.name == kOfSome ? "the workers that have data" : "the slowest worker";
+  }
   std::string SizedName(const PipelineModel& /*model*/, const Limit& limit) const override {
     return Describe(limit);
   }
   std::string Because(const PipelineModel& model, const Limit& limit,
                       double /*used_ratio*/) const override {
-    return fmt::format("batches are taken from the workers in turn; {}: {} at most",
+    return fmt::format("{}{}: {} at most",
+                       limit.name == kOfSome ? "" : "batches are taken from the workers in turn; ",
                        Words(model.uneven()->workers), FormatRate(limit.bound, "batches"));
   }
-  std::string WithoutSetting(const PipelineModel& /*model*/, const Limit& /*limit*/,
+  std::string WithoutSetting(const PipelineModel& /*model*/, const Limit& limit,
                              const std::string& /*culprit*/) const override {
+    if (limit.name == kOfSome) {
+      return "More workers do not help. Divide the data into as many shards as there are workers.";
+    }
     return "No setting helps. Give each worker as much work as the others: mix long and short "
            "items in every shard.";
   }

@@ -96,6 +96,31 @@ TEST(Interpreter, ThreadsThatRunInTurnWaitForIt) {
   EXPECT_THAT(next.text, Not(HasSubstr("max_workers")));
 }
 
+// Where the lock is given back soon, waits for it have no limit or a short one; stacks name the
+// function.
+TEST(Interpreter, ThreadsAreSeenInTheFunctionThatWaitsForIt) {
+  const auto record = [](double waits, int64_t samples_count, const char* function) {
+    RunView run = RecordThreads(0.005, 0.005, 0.05, "thread_call");
+    StackRow row;
+    row.kind = "off_cpu";
+    row.operator_name = "make";
+    row.stage = "ThreadPoolExecutor";
+    row.thread = "python";
+    row.folded = std::string("python;[lock];__GI___clone3;start_thread;PyEval_RestoreThread;") +
+                 function + ";pthread_cond_timedwait";
+    row.time_ns = static_cast<int64_t>(waits * static_cast<double>(run.stages[0].lifetime_ns));
+    row.samples_count = samples_count;
+    run.stacks.push_back(row);
+    run.pools_interpreter_ratio = InterpreterShareOfPools(run);
+    return run;
+  };
+  EXPECT_EQ(LimitOf(record(0.4, 100, "take_gil")), "interpreter");
+  EXPECT_EQ(LimitOf(SliceOf(record(0.4, 100, "take_gil"), {0, 1, 2, 3, 4, 5})), "interpreter");
+  EXPECT_NE(LimitOf(record(0.1, 100, "take_gil")), "interpreter") << "too short";
+  EXPECT_NE(LimitOf(record(0.4, 5, "take_gil")), "interpreter") << "too few stacks";
+  EXPECT_NE(LimitOf(record(0.4, 100, "sem_wait")), "interpreter") << "another lock";
+}
+
 TEST(Interpreter, AStepThatWaitsForItShowsIt) {
   EXPECT_EQ(LimitOf(RecordStep(0.7, 1.05)), "interpreter");
   EXPECT_NE(LimitOf(RecordStep(0.3, 1.05)), "interpreter") << "a step that mostly computes";

@@ -118,6 +118,10 @@ TEST(LimitWords, OfEveryKind) {
     if (kind->name() == "memory") continue;  // it has room, and bounds no rate
     EXPECT_EQ(told[kind->name()], 1) << kind->name();
   }
+  const Limit some{Kind("uneven workers"), 1, "workers with data", 100};
+  EXPECT_EQ(Describe(some), "the workers that have data");
+  EXPECT_EQ(some.kind->WithoutSetting(model, some, "decode"),
+            "More workers do not help. Divide the data into as many shards as there are workers.");
   // Where nothing is known to blame.
   const auto blames_nothing = [&](const char* kind) {
     return Kind(kind)->WithoutSetting(model, {Kind(kind), 0, kind, 100}, "");

@@ -83,6 +83,42 @@ TEST(Outside, NamesTheSlowestOfWorkersThatDiffer) {
   EXPECT_FALSE(Culprit(LookFromOutside(Loader(2, 0.3, 0.65, 0.9, 0, 0.07).view)).uneven);
 }
 
+// A worker of a low priority beside other processes of the program that compute all the time.
+TEST(Outside, AThreadThatHardlyGetsACoreIsLimitedByCores) {
+  const auto look = [](double ready) {
+    OutsideRun run = Loader(1, 0.1, 0.85, 0.2, 0, 0.3, 3.0);
+    run.Runnable(200, "pt_data_worker (main)", ready);
+    for (const int64_t pid : {300, 301, 302}) {
+      run.Process(pid, 100, "zip").OnCpu(pid, "zip (main)", 0.9);
+    }
+    return LookFromOutside(run.view);
+  };
+  const Outside starved = look(0.5);
+  EXPECT_EQ(starved.findings[0].limit, OutsideLimit::kCores);
+  ASSERT_TRUE(TakesCores(starved));
+  EXPECT_THAT(starved.units[*TakesCores(starved)].name, HasSubstr("zip"));
+  const Outside shares = look(0.3);
+  EXPECT_EQ(shares.findings[0].limit, OutsideLimit::kProducers) << "it computes nearly as long";
+}
+
+// A dataset of fewer shards than workers.
+TEST(Outside, CountsWorkersThatHaveNothingToDo) {
+  OutsideRun run = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
+  for (ProcessRow& process : run.view.processes) {
+    process.cpu_ns = process.process_id == 100 ? 1'000'000'000 : 9'000'000'000;
+  }
+  EXPECT_EQ(Culprit(LookFromOutside(run.view)).idle_processes, 0u);
+  // The others' times are of the same kind, whose name is that of its threads.
+  run.Process(202, 100, "python").Add("on_cpu_ns", 202, "pt_data_worker (main)", "", 0.001);
+  run.view.processes.back().cpu_ns = 30'000'000;
+  EXPECT_EQ(Culprit(LookFromOutside(run.view)).idle_processes, 0u) << "an evaluation's";
+  run.view.processes.back().ended_ns = 1'000'000'000;
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(Culprit(seen).idle_processes, 1u);
+  EXPECT_THAT(WhyMoreDoNotHelp(seen, "workers"),
+              HasSubstr("1 of 3 processes pt_data_worker had nothing to do: divide the data"));
+}
+
 TEST(Outside, IsLessSureBesideOthersThatTakeTheCores) {
   OutsideRun alone = Loader(2, 0.15, 0.8, 0.95, 0, 0.03);
   EXPECT_GT(LookFromOutside(alone.view).findings[0].probability, 0.95);

@@ -197,10 +197,26 @@ TEST(PythonPlaces, AFeedersPlaceIsWhereItsProcessComputes) {
       .Add(5, start + "produce (train.py:33, loop 29);Queue.put (multiprocessing/queues.py:94)",
            0.5)
       .Add(5, start + "produce (train.py:33, loop 29);Condition.wait (threading.py:320)", 9);
-  const auto place = PlaceOfFeeders(sampled.run, {5});
+  const auto place = PlaceOfFeeders(sampled.run, {5}, true);
   ASSERT_TRUE(place);
   EXPECT_EQ(place->name, "features (train.py:20)");
-  EXPECT_FALSE(PlaceOfFeeders(sampled.run, {6}));
+  EXPECT_FALSE(PlaceOfFeeders(sampled.run, {6}, true));
+}
+
+// What a worker of a pool is sent with each task it unpickles in C, in the function that also waits
+// for tasks.
+TEST(PythonPlaces, AFeederThatComputesInAQueueUnpickles) {
+  const std::string start =
+      "MainThread;<module> (train.py:70);BaseProcess.run (multiprocessing/process.py:108);"
+      "_process_worker (concurrent/futures/process.py:249);";
+  Sampled sampled;
+  sampled.Add(5, start + "Queue.get (multiprocessing/queues.py:122)", 3)
+      .Add(5, start + "Corpus.batch (train.py:20, no loop)", 0.5);
+  const auto place = PlaceOfFeeders(sampled.run, {5}, true);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->name, "Queue.get (multiprocessing/queues.py:122)");
+  const auto waits = PlaceOfFeeders(sampled.run, {5}, false);
+  EXPECT_TRUE(!waits || waits->name != place->name);
 }
 
 }  // namespace

@@ -91,14 +91,30 @@ TEST(OwnThreads, WithoutSuchThreadsALockIsALock) {
                         {"another process", 4, "pool", 30, 2},
                         {"the first thread", 3, "worker (main)", 30, 2},
                         {"too short a wait", 3, "pool", 7, 2},
-                        {"a thread that ends none of its waits", 3, "idle", 30, 2},
-                        {"threads that compute", 3, "pool", 30, 40}};
+                        {"a thread that ends none of its waits", 3, "idle", 30, 2}};
   for (const Case& each : cases) {
     SCOPED_TRACE(each.what);
     RunView run = RunThatWaits();
     AddThread(&run, each.process_id, each.thread, each.network_s, each.on_cpu_s);
     EXPECT_EQ(CauseInOwnThreads(run, run.operators[0]), "");
   }
+}
+
+// A library's own threads, such as those of a data frame.
+TEST(OwnThreads, ThreadsThatComputeAreWhatItWaitsFor) {
+  const auto cause = [](double network_s, double on_cpu_s, double other_wakeups) {
+    RunView run = RunThatWaits();
+    AddThread(&run, 3, "pool", network_s, on_cpu_s);
+    AddRow(&run, 3, "off_cpu_ns", "lock", 60e9).thread = "pool";  // those with nothing to do
+    MeasurementRow& wakeups = AddRow(&run, 3, "wakeups_count", "lock", other_wakeups);
+    wakeups.thread = "worker (main)";
+    wakeups.subject = "30/other";
+    return CauseInOwnThreads(run, run.operators[0]);
+  };
+  EXPECT_EQ(cause(0, 9, 0), "cpu");
+  EXPECT_EQ(cause(30, 40, 0), "cpu");
+  EXPECT_EQ(cause(0, 7, 0), "") << "too short";
+  EXPECT_EQ(cause(0, 9, 1000), "") << "another ends its waits";
 }
 
 }  // namespace

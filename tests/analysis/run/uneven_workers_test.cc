@@ -57,19 +57,60 @@ TEST(UnevenWorkers, AreFoundWhereItIsNoChance) {
       {"one worker", {{200, 9.8, 0.2}}, 1, 0.1, 0},
   };
   for (const Case& c : cases) {
-    const auto uneven = FindUnevenWorkers(LoaderWorkers(RunOfWorkers(c.workers)), c.count, c.cv);
+    const auto uneven = FindUnevenWorkers(LoaderWorkers(RunOfWorkers(c.workers)), 0, c.count, c.cv);
     ASSERT_EQ(uneven.has_value(), c.pid != 0) << c.name;
     if (uneven) {
       EXPECT_EQ(uneven->slowest.pid, c.pid) << c.name;
     }
   }
   const auto uneven =
-      FindUnevenWorkers(LoaderWorkers(RunOfWorkers({{200, 9, 1}, {200, 3, 7}})), 2, 0.5);
+      FindUnevenWorkers(LoaderWorkers(RunOfWorkers({{200, 9, 1}, {200, 3, 7}})), 0, 2, 0.5);
   ASSERT_TRUE(uneven);
   EXPECT_DOUBLE_EQ(uneven->times, 1.5);
   EXPECT_EQ(Words(*uneven),
             "one of 2 workers (pid 100) takes 1.5 times as long for its batches as they take on "
             "average, and the others wait 70.0 % of their time");
+}
+
+// A dataset of one shard: one worker makes all, the others end at once.
+TEST(UnevenWorkers, ThoseWithoutDataAreCountedAsIdle) {
+  RunView run = RunOfWorkers({{200, 9, 1}});
+  const auto add = [&](int64_t pid, int64_t parent, const char* name, double cpu_s) {
+    ProcessRow process;
+    process.process_id = process.pid = pid;
+    process.parent_pid = parent;
+    process.process = name;
+    process.cpu_ns = static_cast<int64_t>(cpu_s * 1e9);
+    run.processes.push_back(process);
+  };
+  add(1, 0, "python", 3);
+  add(100, 1, "pt_data_worker", 9);
+  EXPECT_EQ(CountIdleBeside(run, {100}, false), 0u);
+  add(101, 1, "pt_data_worker", 0.03);
+  add(102, 1, "resource_tracker", 0.03);
+  add(103, 2, "pt_data_worker", 0.03);
+  add(104, 1, "pt_data_worker", 2);  // whatever it does, it is not idle
+  add(105, 1, "pt_data_worker", 0.03);
+  run.processes.back().started_ns = 3'000'000'000;  // an evaluation's
+  const std::vector<LoaderWorker> workers = LoaderWorkers(run);
+  EXPECT_EQ(CountIdleBeside(run, {100}, false), 1u);
+  EXPECT_EQ(CountIdleBeside(run, {}, false), 0u);
+  EXPECT_FALSE(FindUnevenWorkers(workers, 1, 3, 0.1)) << "a third is not known";
+  EXPECT_FALSE(FindUnevenWorkers({}, 2, 2, 0.1));
+  EXPECT_EQ(CountIdleBeside(run, {100}, true), 0u) << "it is there all the time";
+  run.run.duration_ns = 10'000'000'000;
+  run.processes[2].ended_ns = 2'000'000'000;
+  EXPECT_EQ(CountIdleBeside(run, {100}, true), 1u);
+  // Who makes batches in full number has no idle one beside it.
+  const auto both = LoaderWorkers(RunOfWorkers({{200, 9, 1}, {200, 3, 7}}));
+  const auto slowest = FindUnevenWorkers(both, 1, 2, 0.5);
+  ASSERT_TRUE(slowest);
+  EXPECT_EQ(slowest->idle, 0u);
+  const auto uneven = FindUnevenWorkers(workers, 1, 2, 0.1);
+  ASSERT_TRUE(uneven);
+  EXPECT_DOUBLE_EQ(uneven->times, 2);
+  EXPECT_EQ(Words(*uneven),
+            "1 of 2 workers (pid 100) makes all batches, and the other has nothing to do");
 }
 
 }  // namespace
