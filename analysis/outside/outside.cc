@@ -21,7 +21,6 @@
 #include "analysis/outside/steady.h"
 #include "analysis/outside/uneven_processes.h"
 #include "analysis/run/interpreter_waits.h"
-#include "analysis/run/uneven_workers.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
 
@@ -230,18 +229,6 @@ void SayCores(const RunView& run, std::optional<double> tree_cpu_s, Outside* out
   }
 }
 
-// Of workers of PyTorch, which end at once where they have no data.
-size_t CountIdle(const RunView& run, const ProcessKind& kind) {
-  if (!kind.name.starts_with("pt_data_worker")) return 0;
-  const ProcessRow* busiest = nullptr;
-  for (const ProcessRow& process : run.processes) {
-    const bool is_of_kind = std::find(kind.process_ids.begin(), kind.process_ids.end(),
-                                      process.process_id) != kind.process_ids.end();
-    if (is_of_kind && (busiest == nullptr || process.cpu_ns > busiest->cpu_ns)) busiest = &process;
-  }
-  return busiest != nullptr ? CountIdleBeside(run, {busiest->pid}, true) : 0;
-}
-
 void FindUnevenUnits(const RunView& run, const Slices& slices, const std::vector<size_t>& all,
                      Outside* out) {
   std::set<int64_t> numbers;
@@ -250,7 +237,7 @@ void FindUnevenUnits(const RunView& run, const Slices& slices, const std::vector
     if (unit.role != UnitRole::kProducer || unit.distance > 1) continue;
     unit.uneven = FindUnevenProcesses(run, *out, unit, numbers, slices.prefix);
     if (out->groups[unit.key_group].main)
-      unit.idle_processes = CountIdle(run, out->kinds[unit.kind]);
+      unit.idle_processes = CountIdleProcesses(run, out->kinds[unit.kind]);
   }
 }
 

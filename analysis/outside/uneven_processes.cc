@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/run/uneven_workers.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
@@ -63,6 +64,17 @@ std::optional<UnevenProcesses> FindUnevenProcesses(const RunView& run, const Out
     return std::nullopt;
   }
   return uneven;
+}
+
+size_t CountIdleProcesses(const RunView& run, const ProcessKind& kind) {
+  if (!kind.name.starts_with("pt_data_worker")) return 0;
+  const ProcessRow* busiest = nullptr;
+  for (const ProcessRow& process : run.processes) {
+    const bool is_of_kind = std::find(kind.process_ids.begin(), kind.process_ids.end(),
+                                      process.process_id) != kind.process_ids.end();
+    if (is_of_kind && (busiest == nullptr || process.cpu_ns > busiest->cpu_ns)) busiest = &process;
+  }
+  return busiest != nullptr ? CountIdleBeside(run, {busiest->pid}, true) : 0;
 }
 
 }  // namespace headrace::analysis

@@ -19,4 +19,8 @@ std::optional<UnevenProcesses> FindUnevenProcesses(const RunView& run, const Out
                                                    const std::set<int64_t>& slices,
                                                    const std::string& prefix);
 
+// How many workers of PyTorch's DataLoader of this kind ended soon without having done anything:
+// they have no data. 0 for others.
+size_t CountIdleProcesses(const RunView& run, const ProcessKind& kind);
+
 }  // namespace headrace::analysis

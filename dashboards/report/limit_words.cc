@@ -52,8 +52,8 @@ std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorR
        "waiting for its threads and they for the network"},
       {"storage", "waits for its threads, and they for storage,",
        "waiting for its threads and they for storage"},
-      {"cpu", "waits for its threads, and they compute,",
-       "waiting for its threads, which compute"}};
+      {"cpu", "waits for threads of its process, which compute,",
+       "waiting for threads of its process, which compute"}};
   if (op.busy_ns <= 0) return std::nullopt;
   for (MainWait wait : kWaits) {
     const auto waited = SumOf(run, "off_cpu_ns", [&](const analysis::MeasurementRow& row) {
