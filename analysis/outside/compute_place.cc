@@ -5,11 +5,6 @@
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
-namespace {
-
-constexpr double kMostlyOnCpu = 0.7;
-
-}  // namespace
 
 std::string ComputePlace(const RunView& run, const Outside& outside) {
   const OutsideLimit limit = outside.findings[0].limit;
@@ -27,7 +22,7 @@ std::string ComputePlace(const RunView& run, const Outside& outside) {
   if (outside.workers && outside.workers->place) return outside.workers->place->name;
   if (unit.kind != outside.units[0].kind) {
     const auto place = PlaceOfFeeders(run, outside.kinds[unit.kind].process_ids,
-                                      unit.shares.on_cpu > kMostlyOnCpu);
+                                      unit.shares.on_cpu > kUnpicklesTasks);
     if (place) return place->name;
   } else if (outside.home_activity &&
              outside.home_activity->Others(Activity::kWorks) >= kThreadsAtOneThing) {

@@ -10,8 +10,8 @@
 
 namespace headrace::analysis {
 
-inline constexpr std::string_view kThreadCall =
-    "thread_call";  // kind of what Python's threads call
+// Kind of what Python's threads call.
+inline constexpr std::string_view kThreadCall = "thread_call";
 
 struct InterpreterWaits {
   double seconds = 0;   // of the first threads, at least

@@ -49,8 +49,8 @@ std::string CauseInOwnThreads(const RunView& run, const OperatorRow& op) {
     if (row.cause == "sleep") slept_ns += *row.value;
   }
   if (locked_ns <= 0 || locked_ns - slept_ns < kLocksWorthIt * locked_ns) return "";
-  std::map<std::string, double>
-      wakers;  // threads of those processes that end waits at locks: how many
+  // Threads of those processes that end waits at locks, and how many each.
+  std::map<std::string, double> wakers;
   double wakeups = 0;
   for (const MeasurementRow& row : run.measurements) {
     if (row.metric != "wakeups_count" || row.cause != "lock" || !row.process_id) continue;

@@ -294,8 +294,8 @@ struct RunView {
   std::vector<StackRow> stacks;              // longest first; at most kMaxStacks
   // InterpreterShareOfStep, of the whole run also in a part of it.
   Real step_interpreter_ratio;
-  Real
-      pools_interpreter_ratio;  // of the lives of threads of Python pools (InterpreterShareOfPools)
+  // InterpreterShareOfPools, the same way.
+  Real pools_interpreter_ratio;
   std::vector<DetailRow> details;
   // Threads' times and wake-ups by slice, of a run without operators and of a short one of a
   // program of its own; empty for others.

@@ -19,10 +19,11 @@ bool StartsWorkersAgain(const analysis::Outside& seen);
 // Whether those that limit are other processes, which end soon and are followed by others.
 bool StartsProcessesAgain(const analysis::Outside& seen);
 
-// Whether the threads that limit unpickle what the processes of a pool send.
+// Whether those that limit unpickle: threads what the processes of a pool send, or processes their
+// tasks.
 bool Unpickles(const analysis::Outside& seen);
 
-// Whether they are processes that mostly unpickle what they are sent to do.
+// Whether they are a pool's processes that mostly unpickle their tasks.
 bool UnpicklesTasks(const analysis::Outside& seen);
 
 // Another process than the consumer's that those that limit, processes as well, ask for what they

@@ -129,10 +129,9 @@ int OperatorCounters::OpenEvent(int cpu, size_t group, size_t event, int leader,
   const int fd = kernel_.Open(request);
   if (fd < 0) return fd;
   handles_.push_back(fd);
-  const uint64_t in_base = event, in_set = kBase + event;
   const uint32_t place =
       static_cast<uint32_t>(cpu) * kStride +
-      static_cast<uint32_t>(group == 0 ? in_base : kBase + (group - 1) * kSet + event);
+      static_cast<uint32_t>(group == 0 ? event : kBase + (group - 1) * kSet + event);
   if (bpf_map_update_elem(events_fd(), &place, &fd, BPF_ANY) != 0) {
     *failure = Availability::Unavailable(
         fmt::format("bpf(BPF_MAP_UPDATE_ELEM) of a counter: {}", std::strerror(errno)),
@@ -140,7 +139,7 @@ int OperatorCounters::OpenEvent(int cpu, size_t group, size_t event, int leader,
     return fd;
   }
   LIBBPF_OPTS(bpf_link_create_opts, attach,
-              .perf_event = {.bpf_cookie = group == 0 ? in_base : in_set});
+              .perf_event = {.bpf_cookie = group == 0 ? event : kBase + event});
   const int link =
       bpf_link_create(program_->program_fd("counter_overflow"), fd, BPF_PERF_EVENT, &attach);
   if (link < 0) {

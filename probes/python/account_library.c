@@ -19,7 +19,9 @@ struct hrx_thread {
   uint32_t outer_stage;
   uint32_t batches_count;
   uint64_t since_ns, begin_ns, wait_ns, rows;
-  uint64_t latest_ns;             /* when its outermost request last began or ended */
+  uint64_t before_ns; /* waited before the step began, for its first batch */
+  uint64_t inside_ns; /* waited inside of the outermost request, which holds it if it succeeds */
+  uint64_t latest_ns; /* when its outermost request last began or ended */
   uint64_t ended_count, usual_ns; /* steps so far, and what the latest took, smoothed */
 };
 static __thread struct hrx_thread hrx_thread;
@@ -375,7 +377,11 @@ HRX_PUBLIC int hrx_next_begin(uint32_t source_op, uint32_t source_stage, uint32_
     if (!HR_LOAD_(&hrx_steps_are_told) && c->batches_count && served && served == c->serial) {
       end_step(c, now, c->rows);
     }
-    if (c->since_ns == 0) c->since_ns = now;
+    if (c->since_ns == 0) {
+      c->since_ns = now > c->before_ns ? now - c->before_ns : 0;
+      c->wait_ns += c->before_ns;
+    }
+    c->before_ns = c->inside_ns = 0;
     c->begin_ns = c->latest_ns = now;
     c->outer_stage = c->stage;
     if (source_stage < HR_MAX_STAGES) c->stage = source_stage;
@@ -421,7 +427,9 @@ HRX_PUBLIC void hrx_next_failed(uint32_t source_op) {
   if (c->batches_count == 0) {
     leave_word(s, request_word(c, source_op));
     rest(c); /* waiting for the end is no wait for a batch */
+    c->before_ns = c->inside_ns;
   } else {
+    c->wait_ns += c->inside_ns;
     compute(c, s, source_op);
   }
 }
@@ -465,11 +473,14 @@ HRX_PUBLIC int hrx_is_asking(void) {
   return c && c->nested > 0;
 }
 
-HRX_PUBLIC void hrx_consumer_waited(uint64_t wait_ns, uint64_t begin_ns) {
+HRX_PUBLIC void hrx_consumer_waited(uint64_t begin_ns) {
   struct hrx_thread* c = consumer();
-  if (!c || c->since_ns <= wait_ns) return;
-  if (begin_ns < c->since_ns) c->since_ns -= wait_ns; /* else the step had begun, and holds it */
-  c->wait_ns += wait_ns;
+  const uint64_t now = hr_clock_ns_(CLOCK_MONOTONIC);
+  uint64_t* sum;
+  if (!c) return;
+  sum = c->nested > 0 ? &c->inside_ns : c->since_ns != 0 ? &c->wait_ns : &c->before_ns;
+  if (c->since_ns > begin_ns) begin_ns = c->since_ns; /* what was before is of another step */
+  if (now > begin_ns) *sum += now - begin_ns;
 }
 
 HRX_PUBLIC void hrx_next_closed(uint32_t served) {

@@ -108,9 +108,10 @@ int hrx_is_consumer(void); /* 1 if that was done on this thread, in this segment
 int hrx_next_begin(uint32_t source_op, uint32_t source_stage, uint32_t served);
 uint32_t hrx_next_end(uint32_t source_op, uint32_t rows);
 void hrx_next_failed(uint32_t source_op);
-/* The step under way waited `wait_ns` longer, from `begin_ns` on (CLOCK_MONOTONIC): before it
- * asked, for what it asks now. */
-void hrx_consumer_waited(uint64_t wait_ns, uint64_t begin_ns);
+/* The thread waited for its batches from `begin_ns` (CLOCK_MONOTONIC) until now, and not in a
+ * request that succeeds: as its workers started or ended. It is waiting of the step under way;
+ * where none is, the next one begins so much earlier. */
+void hrx_consumer_waited(uint64_t begin_ns);
 /* No more requests will come from that source: its last step ends. One that took far longer than
  * those before is left out, as the program kept its source for longer than it trained. */
 void hrx_next_closed(uint32_t served);

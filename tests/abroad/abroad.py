@@ -151,8 +151,9 @@ class Abroad:
         return subprocess.run([self.arguments.python, "-c", code], capture_output=True).returncode == 0
 
     def has_hook(self):
-        done = subprocess.run([self.arguments.headrace, "profile", "--db", str(self.folder / "hook.db"), "--", self.arguments.python, "-c", ""],
-                              capture_output=True, text=True, env=self.environment)
+        with tempfile.TemporaryDirectory(prefix="headrace-abroad-") as folder:
+            done = subprocess.run([self.arguments.headrace, "profile", "--db", folder + "/hook.db", "--", self.arguments.python, "-c", ""],
+                                  capture_output=True, text=True, env=self.environment)
         return done.returncode == 0 and "no instrumentation" not in done.stderr
 
     @staticmethod

@@ -192,15 +192,27 @@ if __name__ == "__main__":
     def test_time_between_epochs_is_counted_once(self):
         answer = self.measured("""
 if __name__ == "__main__":
+    class SlowToStart(torch_like.DataLoader):
+        def _get_iterator(self):
+            time.sleep(0.1)
+            return super()._get_iterator()
+    class Iterator(torch_like.Iterator):
+        def _shutdown_workers(self):
+            time.sleep(0.05)
+            super()._shutdown_workers()
+    torch_like.Iterator = Iterator
     begin = time.monotonic()
-    train = headrace.wrap(torch_like.DataLoader(Items(12), batch_size=4, num_workers=1))
-    validate = headrace.wrap(torch_like.DataLoader(Items(4), batch_size=4, num_workers=1))
+    train = headrace.wrap(SlowToStart(Items(12), batch_size=4, num_workers=1))
+    validate = headrace.wrap(SlowToStart(Items(4), batch_size=4, num_workers=1))
     for batch in train:
         for other in validate: pass  # inside a step of the training
     s = segments.mine()
-    show(all_s=(s.step_wait_ns + s.step_compute_ns) / 1e9, took_s=time.monotonic() - begin)
+    show(all_s=(s.step_wait_ns + s.step_compute_ns) / 1e9, compute_s=s.step_compute_ns / 1e9, took_s=time.monotonic() - begin)
 """)
         self.assertLess(answer["all_s"], 1.02 * answer["took_s"])
+        # Of validation, the workers that start twice more, and those that end before another step.
+        self.assertGreater(answer["wait_s"], 2 * (0.1 + 0.05))
+        self.assertAlmostEqual(answer["compute_s"], self.seconds(answer, "trainer/step"), delta=0.05)
 
     def test_an_iterator_that_is_left_ends_its_workers(self):
         answer = self.measured("""

@@ -11,7 +11,8 @@
 namespace headrace::analysis {
 namespace {
 
-constexpr const char* kOfSome = "workers with data";  // others have none
+// The row's name where other workers have no data.
+constexpr const char* kOfSome = "workers with data";
 
 class Uneven final : public LimitKind {
  public:

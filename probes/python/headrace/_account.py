@@ -33,7 +33,6 @@ _MAX_STAGES = 64
 
 class _Thread(threading.local):
     given = False  # its stage was given by stage(), not by default
-    waited_ns = waited_from_ns = 0  # outside its requests for batches, since the last one
     asking = False  # for a batch, beside the requests that the library knows
     worker = None  # of a pool of threads, that it is
 

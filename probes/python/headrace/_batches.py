@@ -15,7 +15,6 @@ _got_none = function("hrx_got_none")
 _source_looked = function("hrx_source_looked")
 _next_closed = function("hrx_next_closed")
 _queue_sampled = function("hrx_queue_sampled")
-_consumer_waited = function("hrx_consumer_waited")
 
 _LOOK = 2  # answer of _ask and _got: the queue is to be looked at
 _LOOK_EVERY_NS = 5_000_000  # a look costs some microseconds, as much as all else that is done for a batch
@@ -162,7 +161,7 @@ class Batches:
             if told == _LOOK:
                 self._look()
             if is_first:
-                _consumer_waited(*receiving.begin_epoch())
+                receiving.begin_epoch()
             batch = self._next()
             if is_first:
                 receiving.got_first()

@@ -244,9 +244,6 @@ class _Takes(Batches):
 
     def take(self, call):
         self._next = call
-        if thread.waited_ns:
-            _consumer_waited(thread.waited_ns, thread.waited_from_ns)
-            thread.waited_ns = thread.waited_from_ns = 0
         return self.__next__()
 
 
@@ -285,9 +282,7 @@ def _waiting(wait):
         try:
             return wait(*arguments, **named)
         finally:
-            if not thread.waited_ns:
-                thread.waited_from_ns = begin_ns
-            thread.waited_ns += time.monotonic_ns() - begin_ns
+            _consumer_waited(begin_ns)
 
     return waits
 

@@ -17,6 +17,7 @@ _pass_on = function("hrx_pass_on")
 _wait_in = function("hrx_wait_in")
 _wait_in_end = function("hrx_wait_in_end")
 _thread_stage = function("hrx_thread_stage")
+_consumer_waited = function("hrx_consumer_waited")
 _stage_here = function("hrx_stage_here")
 
 _OPERATORS = {name: operator(name, kind) for name, kind in {
@@ -52,8 +53,8 @@ def register(name):
 
 
 class between_epochs:
-    """Around what a trainer's thread does for its workers outside its requests for batches. The time is added to the
-    wait for the next batch. `loader`: for which workers start; only where it is done again is it work for batches."""
+    """Around what a trainer's thread does for its workers outside its requests for batches. It is waiting of the step
+    under way, or of the next one. `loader`: for which workers start; only where it is done again is it work for batches."""
 
     def __init__(self, name, loader=None):
         self.op, self.before = _OPERATORS[name], NONE
@@ -72,9 +73,7 @@ class between_epochs:
         if self.entered:
             _end(self.op.handle)
             _thread_stage(self.before)
-            if not thread.waited_ns:
-                thread.waited_from_ns = self.begin_ns
-            thread.waited_ns += time.monotonic_ns() - self.begin_ns
+            _consumer_waited(self.begin_ns)
         return None
 
 
@@ -127,12 +126,8 @@ class Receiving:
         return receiving
 
     def begin_epoch(self):
-        """Returns how long the thread waited for its workers since its last batch, and from when on; nanoseconds."""
-        waited = thread.waited_ns, thread.waited_from_ns
-        thread.waited_ns = thread.waited_from_ns = 0
         if self.new and _begin(_START.handle):  # nothing comes before the workers have started
             _START.begin()
-        return waited
 
     def got_first(self):
         self.first = False
