@@ -215,6 +215,7 @@ class PipelineModel {
 
   double consumer_cv() const { return consumer_cv_; }
   double stall_ratio() const { return stall_ratio_; }
+  double steady_seconds() const { return static_cast<double>(steady_sum_.duration_ns) / 1e9; }
   // Seconds that the consumer waited (wait_s), and waited or computed (all_s), in each steady
   // window. The stall fraction and its interval are ratios of their sums.
   struct StallWindow {

@@ -19,10 +19,13 @@ namespace {
 
 constexpr int64_t kShapeSteps = 20'000;
 constexpr int64_t kSimulatedSteps = 2500;
-constexpr int64_t kMoves = 30'000'000;  // the most moves of one simulation
-constexpr double kNormal90 = 1.645;     // deviations that hold 90 % of a normal distribution
+constexpr int kChanceRuns = 12;  // simulated runs that tell how much chance does
+constexpr double kFewestSteps = 50, kMostChanceSteps = 400;  // of one of them
+constexpr uint64_t kApart = 100'000;  // seeds of two runs, as operators and stages have their own
+constexpr double kSpreadsTried[] = {0.7, 1, 1.4};  // times what windows show
+constexpr int64_t kMoves = 30'000'000;             // the most moves of one simulation
+constexpr double kNormal90 = 1.645;  // deviations that hold 90 % of a normal distribution
 constexpr size_t kPredictionDraws = 200;
-constexpr uint64_t kPredictionSeed = 20240612;
 
 // Absolute deviations that 20 runs would have shown, were the prior true: what is seen is added to
 // them, and has replaced them once as many were seen.
@@ -108,7 +111,7 @@ Predictor::Predictor(const PipelineModel& model)
                 kHandingOverS * std::exp(kHandingOverVaries * dearer)};
   };
   middle_ = sample(model.demands(), contention_, 0);
-  Random random(kPredictionSeed), handing_over(kPredictionSeed + 1);
+  Random random(kSeed), handing_over(kSeed + 1);
   for (const Demands& demands : std::span(model.Bootstrap()).first(kPredictionDraws)) {
     draws_.push_back(sample(demands, contention_.Drawn(random.Normal()), handing_over.Normal()));
   }
@@ -117,6 +120,8 @@ Predictor::Predictor(const PipelineModel& model)
   }
   unknown_stores_ = UnknownStoresOf(model);
   ChooseShape();
+  moves_.left = Moves().left;
+  chance_now_ = ChanceAt(model.current(), model.demands(), model.demands().rate);
   simulated_now_ = Simulated(model.current(), model.demands(), kSimulatedSteps);
   const std::vector<Limit> bounds = Bounds(model, model.demands(), model.current());
   least_now_ = LeastBound(bounds);
@@ -139,33 +144,96 @@ Predictor::Predictor(const PipelineModel& model)
 }
 
 std::optional<double> Predictor::Simulated(const Settings& settings, const Demands& demands,
-                                           int64_t steps) const {
+                                           int64_t steps, uint64_t seed) const {
   SimulatedPipeline pipeline = model_.Simulated(settings, demands);
   for (SimulatedStage& stage : pipeline.stages) {
-    for (SimulatedOperator& op : stage.operators) op.slow = slow_;
+    for (SimulatedOperator& op : stage.operators) {
+      op.slow = shape_.slow;
+      op.cv *= shape_.cv_factor;
+    }
   }
-  return SimulatedRate(pipeline, steps, kPredictionSeed, &moves_.left, kMoves);
+  return SimulatedRate(pipeline, steps, seed, &moves_.left, kMoves);
+}
+
+std::vector<Predictor::Shape> Predictor::TryShapes(double slow) {
+  std::vector<Shape> tried;
+  const auto simulate = [&](double factor) {
+    shape_ = {slow, factor};
+    const std::optional<double> rate = Simulated(model_.current(), model_.demands(), kShapeSteps);
+    if (!rate || !(*rate > 0)) return;
+    shape_.log_rate_error = std::log(*rate / model_.demands().rate);
+    tried.push_back(shape_);
+  };
+  if (model_.ordered()) {
+    for (const double factor : kSpreadsTried) simulate(factor);
+  } else {
+    simulate(1);
+  }
+  return tried;
+}
+
+// Where elements stay in order, the rate tells how much they vary better than a run's few windows:
+// a spread found from n of these is off by a part in the root of 2n.
+Predictor::Shape Predictor::FittedShape(double slow) {
+  const std::vector<Shape> tried = TryShapes(slow);
+  const auto windows = static_cast<double>(std::max<size_t>(1, model_.stall_by_window().size()));
+  const double weight = kShapeFits * std::sqrt(2 * windows);  // of a logarithm of the factor
+  Shape best{slow};
+  for (size_t i = 0; i < tried.size(); ++i) {
+    const Shape& from = tried[i];
+    const Shape& to = tried[std::min(i + 1, tried.size() - 1)];
+    for (int percent = 0; percent < 100; percent += 10) {
+      const double log_factor =
+          std::lerp(std::log(from.cv_factor), std::log(to.cv_factor), percent / 100.0);
+      const double error = std::lerp(from.log_rate_error, to.log_rate_error, percent / 100.0);
+      const double misfit = std::hypot(error, weight * log_factor) + (slow > 0 ? kShapeClearly : 0);
+      if (misfit < best.misfit) best = {slow, std::exp(log_factor), error, misfit};
+    }
+  }
+  return best;
 }
 
 // Windows tell how much elements vary, not how: whether all a little or few of them much, which is
 // worth a lot where order or short queues matter. The shape is taken that comes closest to what was
 // observed at the present settings.
 void Predictor::ChooseShape() {
-  const double observed = model_.demands().rate;
-  double widest = 0;
-  for (const StageModel& stage : model_.stages()) widest = std::max(widest, stage.cv);
-  if (widest < kShapeMatters || !(observed > 0)) return;
-  double least = kInfinite, chosen = 0;
+  for (const StageModel& stage : model_.stages()) widest_cv_ = std::max(widest_cv_, stage.cv);
+  if (widest_cv_ < kShapeMatters || !(model_.demands().rate > 0)) return;
+  Shape best;
   for (const double slow : {0.0, 0.1, 0.05, 0.2, 0.02}) {
-    slow_ = slow;
-    const std::optional<double> rate = Simulated(model_.current(), model_.demands(), kShapeSteps);
-    if (!rate || !(*rate > 0)) continue;
-    const double off = std::abs(std::log(*rate / observed)) + (slow > 0 ? kShapeClearly : 0);
-    if (off >= least) continue;
-    least = off;
-    chosen = slow;
+    const Shape shape = FittedShape(slow);
+    if (shape.misfit < best.misfit) best = shape;
   }
-  slow_ = chosen;
+  shape_ = best;
+}
+
+double Predictor::ChanceAt(const Settings& settings, const Demands& demands, double rate) const {
+  if (!model_.ordered() || widest_cv_ < kShapeMatters || !(rate > 0)) return 0;
+  const double steps = std::max(kFewestSteps, rate * model_.steady_seconds());
+  const double simulated = std::min(steps, kMostChanceSteps);
+  std::vector<double> logarithms;
+  for (int run = 1; run <= kChanceRuns; ++run) {
+    const std::optional<double> one = Simulated(settings, demands, static_cast<int64_t>(simulated),
+                                                kSeed + kApart * static_cast<uint64_t>(run));
+    if (one && *one > 0) logarithms.push_back(std::log(*one));
+  }
+  // Where it would take too long, it is as at the present settings.
+  if (logarithms.size() < 2) return chance_now_;
+  return std::sqrt(Variance(logarithms) * simulated / steps);
+}
+
+// Chance then, and in the run that was seen: all of it at the same settings, elsewhere as far as
+// the correction by that run goes.
+double Predictor::ChanceOf(const Variant& variant, const Demands& demands, double rate) const {
+  const auto [it, added] = chances_.try_emplace(KeyOf(variant));
+  if (!added) return it->second;
+  const double chance = IsCurrent(variant) ? std::hypot(chance_now_, chance_now_)
+                                           : std::hypot(ChanceAt(variant.settings, demands, rate),
+                                                        kCarriedOver * chance_now_);
+  // What pairs of runs of such a program differ by holds chance.
+  const double foreign = IsForeign(model_) ? kForeignProgramError : 0;
+  it->second = std::sqrt(std::max(0.0, chance * chance - foreign * foreign));
+  return it->second;
 }
 
 Demands Predictor::At(const Draw& draw, const Variant& variant) const {
@@ -367,9 +435,10 @@ Prediction Predictor::Predict(const Variant& variant) const {
   const double prior = current
                            ? kSameSettingsError
                            : ErrorAt(prediction.limits[prediction.binding].kind, variant.settings);
+  const double error = std::hypot(prior, ChanceOf(variant, point.demands, prediction.rate));
   const auto widen = [&](double ratio, double sign) {
     const double half = std::abs(std::log(std::max(ratio, 1e-6)));
-    return prediction.rate * std::exp(sign * std::hypot(half, kNormal90 * prior));
+    return prediction.rate * std::exp(sign * std::hypot(half, kNormal90 * error));
   };
   // However wrong the rest, the rate cannot exceed the bound. That was measured in this run, and no
   // two runs of a program that somebody else wrote have quite the same costs.
@@ -408,9 +477,11 @@ Interval Predictor::Gain(const Variant& from, const Variant& to, double gain) co
   const Demands demands = At(middle_, to);
   const LimitKind* kind = limits[BindingRow(model_, demands, limits)].kind;
   const double middle = std::log1p(gain);
+  const double full_error =
+      std::hypot(ErrorAt(kind, to.settings), ChanceOf(to, demands, RateWithin(to, BoundedAt(to))));
   const double error =
-      kNormal90 * std::max(kLeastChangeError, ErrorAt(kind, to.settings) *
-                                                  std::min(1.0, std::abs(middle) / kFullErrorFrom));
+      kNormal90 *
+      std::max(kLeastChangeError, full_error * std::min(1.0, std::abs(middle) / kFullErrorFrom));
   Interval interval{std::expm1(middle - std::hypot(std::min(sampled.low, 0.0), error)),
                     std::expm1(middle + std::hypot(std::max(sampled.high, 0.0), error))};
   const double now = model_.demands().rate;

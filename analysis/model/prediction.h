@@ -5,14 +5,17 @@
 // settings; the correction fades the further the rate moves. It is never above the smallest bound,
 // and it is that bound where a simulation would take too long. At the present settings the
 // prediction is the observed rate: nothing predicts that better. The cost of work on the cores
-// depends on their load (analysis/model/contention). The interval combines two parts: how far
-// resampling the windows moves the bound, and the errors of earlier predictions: on the fitting
-// seeds of the validation bench (tests/validation) and on this machine's runs that were started
-// with a plan (prediction_summary), as far as there are any. Where more threads would read from a
-// store whose most nobody measured (analysis/model/unknown_store), the interval holds that they get
+// depends on their load (analysis/model/contention). How costs spread is chosen so that the present
+// settings have the observed rate. The interval combines three parts: how far resampling the
+// windows moves the bound; the errors of earlier predictions, on the fitting seeds of the
+// validation bench (tests/validation) and on this machine's runs that were started with a plan
+// (prediction_summary), as far as there are any; and, where elements that vary much stay in order,
+// what chance does in a run as long as the one seen. Where more threads would read from a store
+// whose most nobody measured (analysis/model/unknown_store), the interval holds that they get
 // nothing more.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -82,6 +85,7 @@ class Predictor {
   const std::optional<double>& simulated_now() const { return simulated_now_; }
 
  private:
+  static constexpr uint64_t kSeed = 20240612;
   // One bootstrap draw of the demands and of contention, and the load at the present settings.
   struct Draw {
     Demands demands;
@@ -108,8 +112,21 @@ class Predictor {
   // mostly waited are busy (analysis/model/starved); at least 1.
   double HigherOnceBusy(const Variant& variant, double least, double rate) const;
   void ChooseShape();
-  std::optional<double> Simulated(const Settings& settings, const Demands& demands,
-                                  int64_t steps) const;
+  // How costs spread that are slow in `slow` of all firings (0: lognormal): as windows show it, or
+  // less or more by a factor.
+  struct Shape {
+    double slow = 0, cv_factor = 1;
+    double log_rate_error = 0;  // of the simulated rate at the present settings
+    double misfit = std::numeric_limits<double>::infinity();
+  };
+  std::vector<Shape> TryShapes(double slow);
+  Shape FittedShape(double slow);
+  // Standard deviation of the logarithm of the rate of runs as long as this one, by the elements
+  // that come: where they vary much and stay in order, one slow element holds the others up.
+  double ChanceAt(const Settings& settings, const Demands& demands, double rate) const;
+  double ChanceOf(const Variant& variant, const Demands& demands, double rate) const;
+  std::optional<double> Simulated(const Settings& settings, const Demands& demands, int64_t steps,
+                                  uint64_t seed = kSeed) const;
   bool IsCurrent(const Variant& variant) const;
   // A store that other runs have shown to be full, and the rate at `variant` if it gives no more
   // than it gave this run; the least such rate. None: there is no such store.
@@ -131,7 +148,9 @@ class Predictor {
   const PipelineModel& model_;
   Contention contention_;
   Draw middle_;
-  double slow_ = 0;  // SimulatedOperator::slow
+  double widest_cv_ = 0;   // of a stage's firings, as windows show it
+  double chance_now_ = 0;  // ChanceAt the present settings
+  Shape shape_;
   double correction_ = 1;
   std::optional<double> simulated_now_;
   std::vector<UnknownStore> unknown_stores_;
@@ -149,6 +168,7 @@ class Predictor {
   };
   mutable Moves moves_;
   mutable std::unordered_map<std::string, std::optional<double>> simulated_;  // by variant
+  mutable std::unordered_map<std::string, double> chances_;                   // by variant
 };
 
 }  // namespace headrace::analysis

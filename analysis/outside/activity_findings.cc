@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "analysis/outside/findings.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
@@ -212,6 +213,7 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
   if (TurnToServer(judge, out)) return;
   const bool at_home = out->culprit == 0 || out->units[out->culprit].kind == out->units[0].kind;
   const OutsideLimit limit = out->findings[0].limit;
+  if (limit == OutsideLimit::kInterpreter && WaitsForItsTurn(*out)) return;
   // Polls of a process that sockets feed count as the network's, also those of timers.
   const bool may_be_timers = limit == OutsideLimit::kNetwork && at_home && TimersEndPolls(*out);
   if (!MayBeAnotherWait(limit) && !may_be_timers) return;

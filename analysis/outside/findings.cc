@@ -74,7 +74,9 @@ OutsideLimit WithItsFunctions(const Outside& out, OutsideLimit limit, bool of_ho
   if (at_consumer && out.IsHeldBack()) return OutsideLimit::kCores;
   const double blocked = 1 - consumer.on_cpu - consumer.runnable;
   const double waits = std::min(blocked, out.interpreter_ratio.value_or(0));
-  if ((at_consumer || of_home) && waits > kMaybeForInterpreter && waits > blocked / 2) {
+  // Where it waits longer for what other threads make than for the lock, those threads limit.
+  const bool may_be_turn = at_consumer || (of_home && waits > out.stall_ratio);
+  if (may_be_turn && waits > kMaybeForInterpreter && waits > blocked / 2) {
     const double sure =
         (waits - kMaybeForInterpreter) / (kWaitsForInterpreter - kMaybeForInterpreter);
     if (sure >= 1 || random->Uniform() < sure) return OutsideLimit::kInterpreter;
@@ -167,9 +169,15 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
                    [](const auto& a, const auto& b) { return a.probability > b.probability; });
 }
 
+bool WaitsForItsTurn(const Outside& out) {
+  const double waits = out.interpreter_ratio.value_or(0);
+  return waits > kWaitsForInterpreter && waits > out.stall_ratio;
+}
+
 void FindBusyThread(double lost_share, Outside* out) {
   if (!out->python_threads || out->stall_ratio < kSmallStall) return;
   if (out->accelerators && out->accelerators->Contradict()) return;
+  if (WaitsForItsTurn(*out)) return;
   const PythonThreads& threads = *out->python_threads;
   if (threads.busy_thread.empty() || threads.busy_samples_count < kFewestSamples) return;
   const OutsideFinding& first = out->findings[0];

@@ -19,6 +19,10 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
 // Whether its Python functions say that the consumer is in its step most of the time.
 bool StepIsSeen(const Outside& out);
 
+// Whether the consumer waits for Python's interpreter for longer than for what its other threads
+// make: then none of these is what limits.
+bool WaitsForItsTurn(const Outside& out);
+
 // Threads of one name are judged by their mean. Where that says little, the one of them that is
 // always busy, by its sampled stacks, is what the others wait for: it becomes findings[0], with
 // `culprit` and `is_busy_thread`. Needs what AddFindings fills in.

@@ -282,10 +282,11 @@ std::string MeasureFor(const Outside& out, const std::string& lost,
              : "instrumenting the program (headrace/account.h) separates its parts";
 }
 
-// Whether a program was recorded that had not begun.
-bool OnlyImports(const PythonActivity& seen) {
+// Whether a program was recorded that had not begun: samples may have stopped before it did.
+bool OnlyImports(const PythonActivity& seen, double recorded_s) {
   const double all_s = seen.imports_s + seen.sampled_s;
-  return all_s >= kImportsSeenSeconds && seen.imports_s >= kOnlyImports * all_s;
+  return all_s >= std::max(kImportsSeenSeconds, kImportsSeenRatio * recorded_s) &&
+         seen.imports_s >= kOnlyImports * all_s;
 }
 
 // Why there is no verdict; empty where there is one. `stopped_text`: that the consumer was stopped,
@@ -432,12 +433,13 @@ void CountTime(const RunView& run, const Slices& slices, const Totals& totals, O
   for (size_t e = 0; e < out->edges.size(); ++e) out->edges[e].wait_s = totals.waits[e];
 }
 
-// What its main thread is in, as far as stacks say; `alive_s`: so long it was seen.
-void LookIntoConsumer(const RunView& run, double alive_s, Outside* out) {
+// What its main thread is in, as far as stacks say; `seen`: all its time of which causes are known.
+void LookIntoConsumer(const RunView& run, const ThreadTimes& seen, Outside* out) {
   const std::vector<int64_t>& ids = out->kinds[out->units[0].kind].process_ids;
   out->python = LookAtPython(run, ids, WorkersFollow(*out));
   const UnitShares& own = out->units[0].shares;
-  if (out->python) CountReceiving(1 - own.on_cpu - own.runnable, &*out->python);
+  const double blocked = 1 - own.on_cpu - own.runnable;
+  if (out->python) CountReceiving(blocked, &*out->python);
   out->native = LookAtNative(run, ids);
   out->goroutines = LookAtGoroutines(run, ids);
   if (out->goroutines) {
@@ -446,8 +448,8 @@ void LookIntoConsumer(const RunView& run, double alive_s, Outside* out) {
         "those of threads");
   }
   if (ids.size() == 1) out->python_threads = LookAtPythonThreads(run, ids[0]);
-  if (const auto waits = WaitsForInterpreter(run, ids); waits && alive_s > 0) {
-    out->interpreter_ratio = std::min(1.0, waits->seconds / alive_s);
+  if (const auto waits = WaitsForInterpreter(run, ids); waits && seen.blocked() > 0) {
+    out->interpreter_ratio = blocked * std::min(1.0, waits->seconds / seen.blocked());
     out->is_interpreter_all = waits->is_all;
   }
 }
@@ -547,16 +549,16 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
   out.accelerators = LookAtAccelerators(run, WaitsOf(judge, run, slices, all, out));
 
   out.steady_s = whole.times[judge.consumer()].total();
-  if (out.groups[judge.consumer()].main)
-    LookIntoConsumer(run, totals.times[judge.consumer()].total(), &out);
+  const ThreadTimes& seen = totals.times[judge.consumer()];
+  if (out.groups[judge.consumer()].main) LookIntoConsumer(run, seen, &out);
   SayUnseenAccelerator(&out);
   AddFindings(judge, slices, all, lost.share, &out);
   const auto [limit, culprit] = judge.Decide(whole);
   out.culprit = out.findings[0].limit == limit ? culprit : 0;
   out.home_activity = LookAtActivity(run, out.kinds[out.units[0].kind].process_ids);
-  if (out.home_activity && OnlyImports(*out.home_activity)) {
+  if (out.home_activity && OnlyImports(*out.home_activity, seen.total())) {
     out.withheld = fmt::format(
-        "{} still loaded its modules nearly all the time that was recorded; "
+        "{} loaded its modules nearly all the time that its functions were seen; "
         "record longer",
         out.kinds[out.units[0].kind].name);
     return out;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 
 #include "analysis/run/counter_sums.h"
 #include "analysis/run/process_figures.h"
@@ -32,6 +33,12 @@ std::vector<LoaderWorker> LoaderWorkers(const RunView& run) {
     }
   }
   std::vector<LoaderWorker> workers;
+  for (const ProcessRow& process : run.processes) {
+    const auto worker = by_process.find(process.process_id);
+    if (worker == by_process.end()) continue;
+    worker->second.parent_pid = process.parent_pid;
+    worker->second.started_ns = process.started_ns;
+  }
   for (auto& [id, worker] : by_process) {
     if (worker.batches > 0) workers.push_back(std::move(worker));
   }
@@ -61,10 +68,39 @@ size_t CountIdleBeside(const RunView& run, const std::vector<int64_t>& pids, boo
   return static_cast<size_t>(std::count_if(run.processes.begin(), run.processes.end(), is_idle));
 }
 
-std::optional<UnevenWorkers> FindUnevenWorkers(const std::vector<LoaderWorker>& workers,
-                                               size_t idle, size_t count, double cv) {
-  if (workers.size() >= count) idle = 0;  // whatever they are, they are no workers of this loader
-  if (count < 2 || workers.empty() || workers.size() + idle != count) return std::nullopt;
+namespace {
+
+double SumOf(const std::vector<LoaderWorker>& workers, double LoaderWorker::*figure) {
+  double sum = 0;
+  for (const LoaderWorker& worker : workers) sum += worker.*figure;
+  return sum;
+}
+
+// Without those that make hardly any batches and hardly work: their shard is next to nothing. They
+// began together with the busiest; those of another loader would not.
+std::vector<LoaderWorker> WithData(const std::vector<LoaderWorker>& workers) {
+  const LoaderWorker& busiest =
+      *std::max_element(workers.begin(), workers.end(),
+                        [](const auto& a, const auto& b) { return a.work_s < b.work_s; });
+  const auto is_idle = [&](const LoaderWorker& worker) {
+    return worker.batches < kNearlyIdleWorker * busiest.batches &&
+           worker.work_s < kNearlyIdleWorker * busiest.work_s &&
+           worker.parent_pid == busiest.parent_pid &&
+           Seconds(std::abs(worker.started_ns - busiest.started_ns)) < kStartedTogether;
+  };
+  std::vector<LoaderWorker> busy;
+  std::remove_copy_if(workers.begin(), workers.end(), std::back_inserter(busy), is_idle);
+  return busy;
+}
+
+}  // namespace
+
+std::optional<UnevenWorkers> FindUnevenWorkers(const std::vector<LoaderWorker>& all, size_t idle,
+                                               size_t count, double cv) {
+  if (all.size() >= count) idle = 0;  // whatever they are, they are no workers of this loader
+  if (count < 2 || all.empty() || all.size() + idle != count) return std::nullopt;
+  const std::vector<LoaderWorker> workers = WithData(all);
+  idle += all.size() - workers.size();
   const auto [fewest, most] = std::minmax_element(
       workers.begin(), workers.end(),
       [](const LoaderWorker& a, const LoaderWorker& b) { return a.batches < b.batches; });
@@ -78,7 +114,9 @@ std::optional<UnevenWorkers> FindUnevenWorkers(const std::vector<LoaderWorker>& 
   uneven.workers = count;
   uneven.idle = idle;
   if (idle > 0) {
-    uneven.times = static_cast<double>(count) / static_cast<double>(workers.size());
+    uneven.made_ratio = SumOf(workers, &LoaderWorker::batches) / SumOf(all, &LoaderWorker::batches);
+    uneven.times = static_cast<double>(count) / static_cast<double>(workers.size()) *
+                   SumOf(workers, &LoaderWorker::work_s) / SumOf(all, &LoaderWorker::work_s);
     return uneven;
   }
   double mean_s = 0;
@@ -99,10 +137,12 @@ std::optional<UnevenWorkers> FindUnevenWorkers(const std::vector<LoaderWorker>& 
 std::string Words(const UnevenWorkers& uneven) {
   if (uneven.idle > 0) {
     const size_t makers = uneven.workers - uneven.idle;
-    return fmt::format("{} of {} workers{} {} all batches, and the other{} nothing to do", makers,
-                       uneven.workers,
-                       makers == 1 ? fmt::format(" (pid {})", uneven.slowest.pid) : "",
-                       makers == 1 ? "makes" : "make", uneven.idle == 1 ? " has" : "s have");
+    const bool all = uneven.made_ratio >= 1;
+    return fmt::format(
+        "{} of {} workers{} {} {} batches, and the other{} {} to do", makers, uneven.workers,
+        makers == 1 ? fmt::format(" (pid {})", uneven.slowest.pid) : "",
+        makers == 1 ? "makes" : "make", all ? "all" : FormatPercent(uneven.made_ratio) + " of the",
+        uneven.idle == 1 ? " has" : "s have", all ? "nothing" : "next to nothing");
   }
   return fmt::format(
       "one of {} workers (pid {}) takes {:.1f} times as long for its batches as they take on "

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <numeric>
 #include <optional>
 #include <string_view>
-#include <vector>
 
+#include "analysis/model/cores_users.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/outside/python_places.h"
 #include "analysis/run/own_threads.h"
@@ -165,37 +163,10 @@ bool HardlyWaits(const analysis::OperatorRow& op) {
              kNearlyAll * static_cast<double>(op.busy_ns);
 }
 
-// "3 processes python without instrumentation", where these, of those that lived for most of the
-// run, use more than half of the CPU time of all; else empty.
-std::string UnseenProcesses(const RunView& run) {
-  double all_s = 0;
-  std::map<std::string, std::vector<double>> unseen;  // seconds, by name
-  for (const analysis::ProcessRow& process : run.processes) {
-    const double cpu_s = static_cast<double>(process.cpu_ns.value_or(0)) * 1e-9;
-    all_s += cpu_s;
-    const int64_t lived_ns =
-        process.ended_ns.value_or(run.run.duration_ns) - std::max<int64_t>(0, process.started_ns);
-    if (!process.has_accounts && 2 * lived_ns > run.run.duration_ns) {
-      unseen[process.process].push_back(cpu_s);
-    }
-  }
-  for (const auto& [name, times] : unseen) {
-    if (2 * std::accumulate(times.begin(), times.end(), 0.0) <= all_s) continue;
-    const double most_s = *std::max_element(times.begin(), times.end());
-    const auto count = std::count_if(times.begin(), times.end(), [&](double cpu_s) {
-      return cpu_s > analysis::kIdleWorker * most_s;
-    });
-    return fmt::format("{} {} without instrumentation",
-                       count == 1 ? "process" : fmt::format("{} processes", count),
-                       Printable(name, 40));
-  }
-  return "";
-}
-
 // Of CPU cores that limit: the operator to blame where it uses more than half of what is used, and
 // no processes without operators do; else null.
 const analysis::OperatorRow* MostOfCores(const PipelineModel& model, const Finding& finding) {
-  if (!finding.culprit || !UnseenProcesses(model.run()).empty()) return nullptr;
+  if (!finding.culprit || analysis::FindUnseenUsers(model)) return nullptr;
   // What runs ahead of the trainer is no part of a batch's cost.
   const double used = model.cores_used().value_or(0) + model.cores_ahead();
   const double own = model.demands().operators[*finding.culprit].cpu_s * model.demands().rate;
@@ -204,8 +175,8 @@ const analysis::OperatorRow* MostOfCores(const PipelineModel& model, const Findi
 
 // ", mostly used by workers (next)"; empty: nobody uses most of them.
 std::string CoresUser(const PipelineModel& model, const Finding& finding) {
-  if (const std::string unseen = UnseenProcesses(model.run()); !unseen.empty()) {
-    return ", mostly used by " + unseen;
+  if (const auto unseen = analysis::FindUnseenUsers(model)) {
+    return ", mostly used by " + unseen->who;
   }
   const analysis::OperatorRow* op = MostOfCores(model, finding);
   if (op == nullptr) return "";

@@ -329,7 +329,13 @@ std::optional<double> MostGain(const Outside& seen) {
   const bool is_held = seen.core_budget.quota || seen.IsHeldBack();
   if (seen.findings[0].limit == OutsideLimit::kCores && is_held) return std::nullopt;
   const bool own = seen.findings[0].limit == OutsideLimit::kOwnWork;
-  const double loads = own ? seen.InLoader().value_or(0) : seen.stall_ratio;
+  double loads = own ? seen.InLoader().value_or(0) : seen.stall_ratio;
+  if (seen.findings[0].limit == OutsideLimit::kInterpreter) {
+    // The step waits for its turn, too: an upper bound, as other waits may hold a part of that.
+    const analysis::UnitShares& step = seen.units[0].shares;
+    loads = std::max(loads, std::min(loads + seen.interpreter_ratio.value_or(0),
+                                     1 - step.on_cpu - step.runnable));
+  }
   if (loads <= 0.02 || loads >= 0.98) return std::nullopt;
   const double gain = 1 / (1 - loads);
   if (!seen.accelerators) return gain;

@@ -473,7 +473,7 @@ HRX_PUBLIC int hrx_is_asking(void) {
   return c && c->nested > 0;
 }
 
-HRX_PUBLIC void hrx_consumer_waited(uint64_t begin_ns) {
+HRX_PUBLIC void hrx_waited_since(uint64_t begin_ns) {
   struct hrx_thread* c = consumer();
   const uint64_t now = hr_clock_ns_(CLOCK_MONOTONIC);
   uint64_t* sum;
@@ -501,6 +501,7 @@ HRX_PUBLIC int hrx_consumer_step(int64_t rows) {
   HR_STORE_(&hrx_steps_are_told, 1);
   if (c->since_ns == 0) { /* when this step began is not known */
     c->since_ns = now;
+    c->before_ns = 0; /* waited in it */
     return 0;
   }
   end_step(c, now, rows >= 0 ? (uint64_t)rows : c->rows);

@@ -111,7 +111,7 @@ void hrx_next_failed(uint32_t source_op);
 /* The thread waited for its batches from `begin_ns` (CLOCK_MONOTONIC) until now, and not in a
  * request that succeeds: as its workers started or ended. It is waiting of the step under way;
  * where none is, the next one begins so much earlier. */
-void hrx_consumer_waited(uint64_t begin_ns);
+void hrx_waited_since(uint64_t begin_ns);
 /* No more requests will come from that source: its last step ends. One that took far longer than
  * those before is left out, as the program kept its source for longer than it trained. */
 void hrx_next_closed(uint32_t served);

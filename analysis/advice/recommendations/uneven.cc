@@ -20,7 +20,7 @@ Recommendation EqualWork(const Evidence& e) {
     // They may be of another loader, of an evaluation say.
     return IfWorthwhile(e, e.Predict(evened(1), evened(0), evened(0)),
                         Words(e.model().uneven()->workers),
-                        "divide the data into as many shards as there are workers");
+                        "divide the data into shards of equal size, one for each worker");
   }
   return IfWorthwhile(
       e, e.Predict(evened(kUnevenAfterMixing), evened(0), evened(0)),

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "analysis/model/cores_users.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
@@ -70,7 +71,14 @@ class Cores final : public LimitKind {
       return fmt::format("No setting is faster. Raise {}, or the container's CPU limit.",
                          QuotaText(*model.cpu_quota()));
     }
-    return "No setting is faster: threads do not add cores.";
+    const std::optional<UnseenUsers> users = FindUnseenUsers(model);
+    if (!users) return "No setting is faster: threads do not add cores.";
+    return fmt::format(
+        "No setting is faster: most of the cores go to {}. {}", users->who,
+        users->short_lived
+            ? "Let each do more before it ends, or do its work with a library."
+            : "Where training does not need them, run them elsewhere or give them less priority "
+              "(nice). Where it does, make their work cheaper.");
   }
   std::string WhyUnlimited(const PipelineModel& model) const override {
     return model.splits_cpu() ? "the core budget was not recorded"

@@ -11,7 +11,7 @@
 namespace headrace::analysis {
 namespace {
 
-// The row's name where other workers have no data.
+// The row's name where other workers have no data, or next to none.
 constexpr const char* kOfSome = "workers with data";
 
 class Uneven final : public LimitKind {
@@ -31,7 +31,7 @@ class Uneven final : public LimitKind {
   }
 
   std::string Describe(const Limit& limit) const override {
-    return limit.name == kOfSome ? "the workers that have data" : "the slowest worker";
+    return limit.name == kOfSome ? "the workers that have the data" : "the slowest worker";
   }
   std::string SizedName(const PipelineModel& /*model*/, const Limit& limit) const override {
     return Describe(limit);
@@ -45,7 +45,8 @@ class Uneven final : public LimitKind {
   std::string WithoutSetting(const PipelineModel& /*model*/, const Limit& limit,
                              const std::string& /*culprit*/) const override {
     if (limit.name == kOfSome) {
-      return "More workers do not help. Divide the data into as many shards as there are workers.";
+      return "More workers do not help. Divide the data into shards of equal size, one for each "
+             "worker.";
     }
     return "No setting helps. Give each worker as much work as the others: mix long and short "
            "items in every shard.";

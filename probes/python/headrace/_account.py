@@ -33,6 +33,7 @@ _MAX_STAGES = 64
 
 class _Thread(threading.local):
     given = False  # its stage was given by stage(), not by default
+    between_requests = False  # in between_epochs
     asking = False  # for a batch, beside the requests that the library knows
     worker = None  # of a pool of threads, that it is
 

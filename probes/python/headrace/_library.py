@@ -43,7 +43,7 @@ _SIGNATURES = {
     "hrx_pass_on": (c_int, None),
     "hrx_wait_in": (c_int, None),
     "hrx_wait_in_end": (c_int, None),
-    "hrx_consumer_waited": (None, [c_uint64]),
+    "hrx_waited_since": (None, [c_uint64]),
     "hrx_next_begin": (c_int, None),
     "hrx_next_end": (c_uint32, None),
     "hrx_next_failed": (None, None),

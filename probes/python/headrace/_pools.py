@@ -21,7 +21,7 @@ from headrace._operator import _end_one, operator
 
 _begin_after = function("hrx_begin_after")
 _idle = function("hrx_idle")
-_consumer_waited = function("hrx_consumer_waited")
+_waited_since = function("hrx_waited_since")
 
 _SEND = operator("send", "serialize")
 
@@ -282,7 +282,7 @@ def _waiting(wait):
         try:
             return wait(*arguments, **named)
         finally:
-            _consumer_waited(begin_ns)
+            _waited_since(begin_ns)
 
     return waits
 

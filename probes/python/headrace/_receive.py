@@ -17,7 +17,7 @@ _pass_on = function("hrx_pass_on")
 _wait_in = function("hrx_wait_in")
 _wait_in_end = function("hrx_wait_in_end")
 _thread_stage = function("hrx_thread_stage")
-_consumer_waited = function("hrx_consumer_waited")
+_waited_since = function("hrx_waited_since")
 _stage_here = function("hrx_stage_here")
 
 _OPERATORS = {name: operator(name, kind) for name, kind in {
@@ -61,7 +61,8 @@ class between_epochs:
         self.counts = loader is None or _started_before(loader)
 
     def __enter__(self):
-        self.begin_ns = time.monotonic_ns()
+        self.begin_ns, self.inside = time.monotonic_ns(), thread.between_requests
+        thread.between_requests = True
         self.entered = self.counts and active() and bool(is_consumer())
         if self.entered:
             self.before = _stage_here()
@@ -70,10 +71,12 @@ class between_epochs:
         return self
 
     def __exit__(self, kind, error, traceback):
+        thread.between_requests = self.inside
         if self.entered:
             _end(self.op.handle)
             _thread_stage(self.before)
-            _consumer_waited(self.begin_ns)
+            if not self.inside:  # else the outer one's wait holds it, as where old workers are collected
+                _waited_since(self.begin_ns)
         return None
 
 

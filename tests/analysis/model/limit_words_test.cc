@@ -49,6 +49,33 @@ struct Words {
   const char* unlimited;
 };
 
+TEST(LimitWords, ProcessesThatTakeTheCoresAreToRunElsewhere) {
+  RunView run = Locked();
+  const auto process = [&](const char* name, bool has_accounts, int64_t cpu_s) {
+    ProcessRow row;
+    row.process = name;
+    row.has_accounts = has_accounts;
+    row.cpu_ns = cpu_s * 1'000'000'000;
+    run.processes.push_back(row);
+  };
+  const auto advice = [&] {
+    const PipelineModel model(run);
+    for (const LimitKind* kind : LimitKinds()) {
+      if (kind->name() == kCoresLimit)
+        return kind->WithoutSetting(model, Limit{kind, 0, kind->name(), 0}, "");
+    }
+    return std::string();
+  };
+  process("python", true, 4);
+  process("pack", false, 3);
+  EXPECT_EQ(advice(), "No setting is faster: threads do not add cores.");
+  process("pack", false, 2);
+  EXPECT_EQ(advice(),
+            "No setting is faster: most of the cores go to 2 processes pack without "
+            "instrumentation. Where training does not need them, run them elsewhere or give them "
+            "less priority (nice). Where it does, make their work cheaper.");
+}
+
 TEST(LimitWords, OfEveryKind) {
   const RunView run = Locked();
   const PipelineModel model(run);
@@ -119,9 +146,10 @@ TEST(LimitWords, OfEveryKind) {
     EXPECT_EQ(told[kind->name()], 1) << kind->name();
   }
   const Limit some{Kind("uneven workers"), 1, "workers with data", 100};
-  EXPECT_EQ(Describe(some), "the workers that have data");
+  EXPECT_EQ(Describe(some), "the workers that have the data");
   EXPECT_EQ(some.kind->WithoutSetting(model, some, "decode"),
-            "More workers do not help. Divide the data into as many shards as there are workers.");
+            "More workers do not help. Divide the data into shards of equal size, one for each "
+            "worker.");
   // Where nothing is known to blame.
   const auto blames_nothing = [&](const char* kind) {
     return Kind(kind)->WithoutSetting(model, {Kind(kind), 0, kind, 100}, "");

@@ -78,6 +78,51 @@ TEST(Prediction, LearnsTheShapeOfCostsFromThePresentRate) {
   EXPECT_GT(prediction.rate, 1.25 * model.demands().rate);
 }
 
+// A few hundred elements that vary much, in order: which of them are slow makes a tenth of the rate
+// and more, in the run that was seen and in the next one. Long runs have as much of both.
+TEST(Prediction, OfFewElementsInOrderHoldsWhatChanceDoes) {
+  const auto pipeline = [](int threads, int queue) {
+    SimulatedPipeline made;
+    made.cores = 2;
+    made.stages.push_back({"load", threads, queue, {{"load", 0, 0.035, 0, 0, 1, -1}}});
+    made.stages[0].ordered = true;
+    made.consumer_s = 0.002;
+    return made;
+  };
+  constexpr int kRuns = 30;
+  constexpr double kSeconds = 5;
+  const uint64_t seed = 20261129;
+  SCOPED_TRACE(testing::Message() << "seeds from " << seed);
+  int held = 0;
+  double width = 0;
+  for (int i = 0; i < kRuns; ++i) {
+    RunView run = Record(pipeline(4, 2), kSeconds, seed + static_cast<uint64_t>(i));
+    run.run.element_order = "file";
+    const PipelineModel model(run);
+    ASSERT_TRUE(model.ordered());
+    Settings more = model.current();
+    more.parallelism[0] = more.queue_capacity[0] = 8;
+    const Prediction prediction = Predictor(model).Predict({more, {}});
+    const auto steps = static_cast<int64_t>(kSeconds * prediction.rate);
+    const double truth =
+        SimulatedRate(pipeline(8, 8), steps, seed + 1000 + static_cast<uint64_t>(i)).value();
+    held += prediction.interval.low <= truth && truth <= prediction.interval.high;
+    width += std::log(prediction.interval.high / prediction.interval.low) / kRuns;
+  }
+  EXPECT_GE(held, 24) << "of " << kRuns;
+  RunView run = Record(pipeline(4, 2), 60 * kSeconds, seed);
+  run.run.element_order = "file";
+  const PipelineModel model(run);
+  Settings more = model.current();
+  more.parallelism[0] = more.queue_capacity[0] = 8;
+  const Interval interval = Predictor(model).Predict({more, {}}).interval;
+  EXPECT_LT(std::log(interval.high / interval.low), 0.7 * width) << "of a long run";
+  run.run.element_order = "any";
+  const PipelineModel unordered(run);
+  const Interval any = Predictor(unordered).Predict({more, {}}).interval;
+  EXPECT_LT(std::log(any.high / any.low), 0.5 * width) << "nothing is held up";
+}
+
 // Each firing costs the same in all simulations, so longer queues and what they gain are told from
 // chance.
 TEST(Prediction, ALongerQueueNeverLowersTheRate) {

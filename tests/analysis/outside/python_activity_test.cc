@@ -205,6 +205,34 @@ TEST(PythonActivity, AProgramThatStillLoadsItsModulesGetsNoVerdict) {
   EXPECT_NE(recorded(5.8, 0).find("loaded its modules"), std::string::npos);
   EXPECT_EQ(recorded(3, 2.8), "");
   EXPECT_EQ(recorded(0.4, 0), "") << "too few samples";
+  EXPECT_EQ(recorded(2.4, 0), "") << "they ended with the first 2.4 of 6 s";
+}
+
+// Its step waits for its turn among threads of Python, one of which computes whenever it may.
+TEST(PythonActivity, ATrainerThatWaitsForTheInterpreterIsNotHeldUpByABusyThread) {
+  const auto limit = [](double turn) {
+    OutsideRun run(10, 1.1);
+    run.Process(100, 1, "python", "python train.py");
+    run.OnCpu(100, "python (main)", 0.2);
+    run.Waits(100, "python (main)", "lock", 0.14, "100/python");
+    run.Blocked(100, "python (main)", "sleep", 0.65);
+    run.OnCpu(100, "python", 0.8).Blocked(100, "python", "sleep", 0.2);
+    run.Waits(100, "python", "lock", 2.9, "100/python (main)");
+    RunView view = run.view;
+    Sample("MainThread", "main (train.py:30, loop 28);Tensor.backward (torch/_tensor.py:623)", 9.5,
+           &view);
+    Sample("fill", std::string(kThread) + "fill (train.py:9, no loop)", 9, &view);
+    StackRow waits;
+    waits.kind = "off_cpu";
+    waits.process_id = waits.pid = 100;
+    waits.folded = "python;[sleep];_start;__libc_start_main;take_gil;pthread_cond_timedwait";
+    waits.time_ns = static_cast<int64_t>(turn * 1e10);
+    waits.samples_count = 300;
+    view.stacks.push_back(waits);
+    return LookFromOutside(view).findings[0].limit;
+  };
+  EXPECT_EQ(limit(0.6), OutsideLimit::kInterpreter);
+  EXPECT_NE(limit(0.05), OutsideLimit::kInterpreter);
 }
 
 // Native stacks of a run-time's threads: convolutions are the step, Python functions that tf.data

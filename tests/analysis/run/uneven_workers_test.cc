@@ -113,5 +113,28 @@ TEST(UnevenWorkers, ThoseWithoutDataAreCountedAsIdle) {
             "1 of 2 workers (pid 100) makes all batches, and the other has nothing to do");
 }
 
+// Files of unequal length, dealt to workers that need not take turns.
+TEST(UnevenWorkers, ThoseOfHardlyAnyDataAreIdle) {
+  const auto find = [](const std::vector<MadeBy>& all) {
+    return FindUnevenWorkers(LoaderWorkers(RunOfWorkers(all)), 0, all.size(), 0.3);
+  };
+  const auto uneven = find({{20, 0.3, 8}, {360, 9.4, 0.4}, {20, 0.3, 8}});
+  ASSERT_TRUE(uneven);
+  EXPECT_EQ(uneven->idle, 2u);
+  EXPECT_DOUBLE_EQ(uneven->times, 3 * 0.94);
+  EXPECT_EQ(Words(*uneven),
+            "1 of 3 workers (pid 101) makes 90.0 % of the batches, and the others have next to "
+            "nothing to do");
+  EXPECT_FALSE(find({{100, 0.3, 8}, {360, 9.4, 0.4}})) << "too many batches of another kind";
+  RunView run = RunOfWorkers({{20, 0.3, 8}, {360, 9.4, 0.4}});
+  for (const int64_t pid : {100, 101}) {
+    ProcessRow process;
+    process.process_id = process.pid = pid;
+    process.started_ns = (pid - 99) * 3'000'000'000;
+    run.processes.push_back(process);
+  }
+  EXPECT_FALSE(FindUnevenWorkers(LoaderWorkers(run), 0, 2, 0.3)) << "of another loader";
+}
+
 }  // namespace
 }  // namespace headrace::analysis
