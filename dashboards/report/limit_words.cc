@@ -12,7 +12,6 @@
 #include "analysis/outside/python_places.h"
 #include "analysis/run/own_threads.h"
 #include "analysis/thresholds.h"
-#include "base/terminal_text.h"
 #include "base/units.h"
 #include "dashboards/report/measured.h"
 #include "dashboards/report/page_words.h"

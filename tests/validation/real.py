@@ -6,7 +6,7 @@ Draws pipelines of synthetic operators and of the table reader from a seed, reco
   - the rate at three other settings, at least one knob twofold (`plan --what-if`), judged by running them.
 Prints the trials as lines for `accuracy render` (docs/accuracy.md).
 
-usage: real.py HEADRACE [--count N] [--first SEED] [--seconds S] [--tables FOLDER] [--beside CORES] > FILE
+usage: real.py HEADRACE [--count N] [--first SEED] [--seconds S] [--tables FOLDER] [--kind KIND] [--beside CORES] > FILE
   --beside CORES: all of it beside a neighbour that computes on so many cores (1.5); the lines are of another family
 exit: 0 when all trials were made (gates are judged by `accuracy`), 1 when a pipeline failed
 Wants a machine that does nothing else: a pipeline that gets fewer cores than it had is another pipeline. Trials during which other
@@ -294,6 +294,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=2.5)
     parser.add_argument("--tables", type=pathlib.Path, help="keep the reader's tables here")
     parser.add_argument("--only", default="", help="kinds that contain this")
+    parser.add_argument("--kind", choices=KINDS, help="all of them synthetic, and of this kind")
     parser.add_argument("--beside", type=float, default=0.0, help="cores that a neighbour computes on meanwhile")
     options = parser.parse_args()
     headrace = options.headrace.resolve()
@@ -304,8 +305,8 @@ def main():
         for seed in range(options.first, options.first + options.count):
             # Two of three are synthetic, where bottlenecks are what they were made to be; the third reads a table.
             at = seed - options.first
-            reads = at % 3 == 2
-            kind = READER_KINDS[at // 3 % len(READER_KINDS)] if reads else KINDS[(at - at // 3) % len(KINDS)]
+            reads = at % 3 == 2 and not options.kind
+            kind = READER_KINDS[at // 3 % len(READER_KINDS)] if reads else options.kind or KINDS[(at - at // 3) % len(KINDS)]
             if options.only not in kind:
                 continue
             workload = ["rm1", "rm2", "rm3"][at // 3 % 3]
