@@ -24,6 +24,9 @@ TEST_P(ThreadStacksOf, KnownProgramHasKnownShares) {
   const Availability started = probe.Start(host, target);
   ASSERT_EQ(started.state, Availability::State::kDegraded) << started.reason;
   RecordingSink sink;
+  // A process is unwound only once many of its first samples were truncated.
+  ReadUntil(probe, sink, 100);
+  sink.Forget();
   ReadUntil(probe, sink, 600);
   ASSERT_GE(sink.Samples(), 500) << sink.Text();
   for (const int percent : {10, 20, 30, 40}) {

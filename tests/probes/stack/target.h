@@ -64,6 +64,7 @@ class TargetProcess {
 struct RecordingSink : Sink {
   using Key = std::tuple<std::string, int64_t, std::optional<uint32_t>, std::string>;
   std::map<Key, StackSample> stacks;  // kind, pid, operator, folded
+  std::map<Key, StackSample> forgotten;
   std::map<std::string, std::pair<int64_t, std::optional<int64_t>>> lost;
   std::vector<Measurement> measurements;
 
@@ -78,18 +79,24 @@ struct RecordingSink : Sink {
     lost[std::string(what)] = {n, total};
   }
 
+  // Samples and shares are of what comes after this.
+  void Forget() { forgotten = stacks; }
+
   int64_t Samples() const {
     int64_t all = 0;
     for (const auto& [key, s] : stacks) all += s.samples;
+    for (const auto& [key, s] : forgotten) all -= s.samples;
     return all;
   }
   // Share of the time in stacks that contain `text`.
   double Share(const std::string& text) const {
     double all = 0, some = 0;
-    for (const auto& [key, s] : stacks) {
-      all += static_cast<double>(s.time_ns);
-      if (s.folded.find(text) != std::string::npos) some += static_cast<double>(s.time_ns);
-    }
+    const auto add = [&](const StackSample& s, double sign) {
+      all += sign * static_cast<double>(s.time_ns);
+      if (s.folded.find(text) != std::string::npos) some += sign * static_cast<double>(s.time_ns);
+    };
+    for (const auto& [key, s] : stacks) add(s, 1);
+    for (const auto& [key, s] : forgotten) add(s, -1);
     return all > 0 ? some / all : 0;
   }
   double OperatorShare(std::optional<uint32_t> index) const {
