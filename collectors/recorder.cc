@@ -366,9 +366,10 @@ class RecorderLoop {
     }
   }
 
-  // Measures less where recording takes too much of the program; not where the level was asked for.
+  // Measures less where recording takes too much of the program; not where the level was asked for,
+  // nor at the end, which takes more and saves nothing.
   void WatchCost() {
-    if (options_.level) return;
+    if (options_.level || target_.ending) return;
     const auto cost = cost_guard_.Add({last_ns_, static_cast<double>(cost_.LastingCpuNs()),
                                        sink_.TotalByProbe("bpf_run_time_ns"),
                                        static_cast<double>(tree_cpu_ns_), host_busy_ns_});

@@ -224,6 +224,7 @@ void PythonStacks::FindGroups() {
   std::erase_if(groups_, [](const auto& each) { return each.second.members.empty(); });
   std::erase_if(programs_, [&](const auto& each) { return !live.contains(each.first); });
   std::erase_if(failures_, [&](const auto& each) { return !live.contains(each.first); });
+  std::erase_if(had_run_, [&](const auto& each) { return !live.contains(each.first); });
   std::erase_if(next_ns_, [&](const auto& each) { return !live.contains(each.first); });
   std::erase_if(loops_, [&](const auto& each) {
     return !groups_.contains(each.first) &&
@@ -349,6 +350,8 @@ void PythonStacks::Begin(int64_t pid, int64_t root, bool with_children) {
                         ? errno
                         : Spawn(command, spy.output, spy.messages, &spy.child);
   if (error == 0) {
+    spy.begun_ns = MonotonicNs();
+    spy.is_again = !had_run_.emplace(pid, with_children).second;
     spies_[pid] = spy;
     return;
   }
@@ -409,6 +412,22 @@ void PythonStacks::End(int64_t pid, Spy* spy, int status) {
   spies_.erase(pid);
 }
 
+// A run reads the symbols of the interpreter and its libraries first. What it used up to the first
+// look at it is taken for that, until the second look tells how much the samples take.
+void PythonStacks::SplitStart(Spy* spy, int64_t used_ns) {
+  const int64_t now = MonotonicNs();
+  if (spy->looks++ == 0) {
+    spy->first_look_ns = now;
+    spy->start_ns = used_ns;
+    OnceCpuNs() += used_ns;
+  } else if (spy->looks == 2) {
+    const double per_ns = static_cast<double>(used_ns) /
+                          static_cast<double>(std::max<int64_t>(now - spy->first_look_ns, 1));
+    const double samples_ns = per_ns * static_cast<double>(spy->first_look_ns - spy->begun_ns);
+    OnceCpuNs() -= std::min(static_cast<int64_t>(samples_ns), spy->start_ns);
+  }
+}
+
 // Takes what a run left, if it has ended, and its CPU time in any case.
 void PythonStacks::Watch(int64_t pid, Spy* spy) {
   int status = 0;
@@ -420,8 +439,10 @@ void PythonStacks::Watch(int64_t pid, Spy* spy) {
   } else if (const auto stat = ReadProcessStat(spy->child)) {
     cpu_ns = stat->cpu_ns;
   }
-  HelperCpuNs() += std::max<int64_t>(0, cpu_ns - spy->cpu_ns);
-  spy->cpu_ns = std::max(spy->cpu_ns, cpu_ns);
+  const int64_t used_ns = std::max<int64_t>(0, cpu_ns - spy->cpu_ns);
+  HelperCpuNs() += used_ns;
+  spy->cpu_ns += used_ns;
+  if (!spy->is_again) SplitStart(spy, used_ns);
   if (ended != 0) End(pid, spy, ended < 0 ? -1 : status);
 }
 

@@ -14,9 +14,11 @@
 #include <sys/types.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "probes/probe.h"
@@ -50,7 +52,11 @@ class PythonStacks : public Probe {
     pid_t child = -1;
     int64_t root = 0;  // of the process's group
     bool with_children = false;
-    int64_t told_ns = 0;             // when it was told to end; 0: it was not
+    bool is_again = false;           // the process had one of this kind before
+    int64_t begun_ns = 0, first_look_ns = 0;
+    int looks = 0;         // at its CPU time
+    int64_t start_ns = 0;  // CPU time until the first look
+    int64_t told_ns = 0;   // when it was told to end; 0: it was not
     int output = -1, messages = -1;  // files in memory
     int samples_per_s = 0;
     int64_t cpu_ns = 0;
@@ -84,6 +90,7 @@ class PythonStacks : public Probe {
   void BeginAll();
   void Begin(int64_t pid, int64_t root, bool with_children);
   void Watch(int64_t pid, Spy* spy);
+  static void SplitStart(Spy* spy, int64_t used_ns);
   void End(int64_t pid, Spy* spy, int status);
   void Keep(const std::string& text, int64_t pid, const Spy& spy);
   void WaitForAll();
@@ -96,6 +103,8 @@ class PythonStacks : public Probe {
   size_t processes_ = 0;                  // that execute Python
   std::map<int64_t, Group> groups_;       // by root
   std::map<int64_t, Spy> spies_;          // by process
+  // Processes that had a run: of its own, or one with those that it started.
+  std::set<std::pair<int64_t, bool>> had_run_;
   std::map<int64_t, PythonLoops> loops_;  // by root
   std::map<int64_t, int> failures_;       // by process, in a row
   std::map<int64_t, int64_t> next_ns_;    // by process: not before
