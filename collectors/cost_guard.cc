@@ -11,9 +11,10 @@ namespace {
 // looks: of 90 recordings they held 10 % and more in seven, where the programs took 1 to 2 % in
 // all.
 constexpr int64_t kWindowNs = 6'000'000'000, kShortWindowNs = 4'000'000'000;
-// A program that a recording starts reads its libraries first, which costs more than what comes
+// A program that a recording starts reads its libraries first, and for its first six seconds its
+// Python processes are looked for (probes/stack/python_stacks.h): both cost more than what comes
 // then, and no more of it comes. In these seconds only far too much counts.
-constexpr int64_t kBeginningNs = 5'000'000'000;
+constexpr int64_t kBeginningNs = 8'000'000'000;
 constexpr double kFarTooMuch = 4 * kMostCost;
 // Up to this cost probes are given up one by one, as long as one is so much of it.
 constexpr double kLittleTooMuch = 2 * kMostCost, kGoodPart = 0.1;

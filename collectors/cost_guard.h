@@ -42,7 +42,7 @@ class CostGuard {
   // Adds a reading; they are to come about once a second. Returns the share of the program's speed
   // that recording took in the last six to seven seconds, if that was more than kMostCost and still
   // is, or in the last four to five, if it was more than four times as much; the recorder is then
-  // to step down, and the next answer comes after as long again. The first five seconds after the
+  // to step down, and the next answer comes after as long again. The first eight seconds after the
   // first reading are in no such six.
   std::optional<TooMuchCost> Add(const CostReading& reading);
 

@@ -12,9 +12,10 @@ inline std::atomic<int64_t>& HelperCpuNs() {
   return ns;
 }
 
-// Of this process's work and its helpers' what is done once for each file or process, as reading the
-// symbols of a library. It is part of what recording has cost, and says nothing of what recording is
-// going to cost. Never more than has been added to this process's CPU time and to HelperCpuNs().
+// Of this process's work and its helpers' what is done once for each file or process, as reading
+// the symbols of a library. It is part of what recording has cost, and says nothing of what
+// recording is going to cost. Never more than has been added to this process's CPU time and to
+// HelperCpuNs().
 inline std::atomic<int64_t>& OnceCpuNs() {
   static std::atomic<int64_t> ns = 0;
   return ns;

@@ -52,11 +52,11 @@ class PythonStacks : public Probe {
     pid_t child = -1;
     int64_t root = 0;  // of the process's group
     bool with_children = false;
-    bool is_again = false;           // the process had one of this kind before
+    bool is_again = false;  // the process had one of this kind before
     int64_t begun_ns = 0, first_look_ns = 0;
-    int looks = 0;         // at its CPU time
-    int64_t start_ns = 0;  // CPU time until the first look
-    int64_t told_ns = 0;   // when it was told to end; 0: it was not
+    int looks = 0;                   // at its CPU time
+    int64_t start_ns = 0;            // CPU time until the first look
+    int64_t told_ns = 0;             // when it was told to end; 0: it was not
     int output = -1, messages = -1;  // files in memory
     int samples_per_s = 0;
     int64_t cpu_ns = 0;
@@ -99,10 +99,10 @@ class PythonStacks : public Probe {
   const Host* host_ = nullptr;
   const Target* target_ = nullptr;
   std::string path_;
-  std::map<int64_t, Program> programs_;   // by process
-  size_t processes_ = 0;                  // that execute Python
-  std::map<int64_t, Group> groups_;       // by root
-  std::map<int64_t, Spy> spies_;          // by process
+  std::map<int64_t, Program> programs_;  // by process
+  size_t processes_ = 0;                 // that execute Python
+  std::map<int64_t, Group> groups_;      // by root
+  std::map<int64_t, Spy> spies_;         // by process
   // Processes that had a run: of its own, or one with those that it started.
   std::set<std::pair<int64_t, bool>> had_run_;
   std::map<int64_t, PythonLoops> loops_;  // by root

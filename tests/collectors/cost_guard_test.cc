@@ -30,11 +30,11 @@ int SecondOfAnswer(double num_cores, double recorder, double programs, double co
 
 TEST(CostGuard, AnswersOnceItIsTooMuch) {
   double cost = 0;
-  EXPECT_EQ(SecondOfAnswer(2, 0.01, 0.06, 2, 60, &cost), 11);
+  EXPECT_EQ(SecondOfAnswer(2, 0.01, 0.06, 2, 60, &cost), 14);
   EXPECT_NEAR(cost, 0.06 / 2 + 0.01 / 2, 1e-9);
   EXPECT_EQ(SecondOfAnswer(2, 0.01, 0.02, 2, 60), 0);
   // Many cores: what the recorder takes beside them is less of the machine.
-  EXPECT_EQ(SecondOfAnswer(2, 0.06, 0, 2, 60), 11);
+  EXPECT_EQ(SecondOfAnswer(2, 0.06, 0, 2, 60), 14);
   // Far too much does not wait.
   EXPECT_EQ(SecondOfAnswer(2, 0.01, 0.2, 2, 60, &cost), 4);
   EXPECT_NEAR(cost, 0.2 / 2 + 0.01 / 2, 1e-9);
@@ -46,11 +46,11 @@ TEST(CostGuard, AnswersOnceItIsTooMuch) {
 TEST(CostGuard, WhatIdleCoresDoCostsNothing) {
   double cost = 0;
   EXPECT_EQ(SecondOfAnswer(2, 0.06, 0, 0.2, 60, nullptr, 0.26), 0);
-  EXPECT_EQ(SecondOfAnswer(2, 0.06, 0, 0.2, 60, &cost, 2.06), 11);  // others use the cores
+  EXPECT_EQ(SecondOfAnswer(2, 0.06, 0, 0.2, 60, &cost, 2.06), 14);  // others use the cores
   EXPECT_NEAR(cost, 0.03, 1e-9);
-  EXPECT_EQ(SecondOfAnswer(2, 0.06, 0.03, 0.2, 60, &cost, 0.26), 11);  // its programs do not
+  EXPECT_EQ(SecondOfAnswer(2, 0.06, 0.03, 0.2, 60, &cost, 0.26), 14);  // its programs do not
   EXPECT_NEAR(cost, 0.03 + 0.03 * 0.1, 1e-9);
-  EXPECT_EQ(SecondOfAnswer(1, 0.06, 0, 0.9, 60, nullptr, 0.96), 11);  // the quota is in use
+  EXPECT_EQ(SecondOfAnswer(1, 0.06, 0, 0.9, 60, nullptr, 0.96), 14);  // the quota is in use
 }
 
 // The probes that may be given up one by one.
@@ -106,7 +106,7 @@ TEST(CostGuard, AProgramThatReadsItsLibrariesIsNoCost) {
   CostGuard guard(2, 2);
   double recorder = 0;
   for (int s = 0; s < 20; ++s) {
-    recorder += (s < 6 ? 0.1 : 0.01) * kSecond;
+    recorder += (s < 9 ? 0.1 : 0.01) * kSecond;
     EXPECT_FALSE(guard.Add({s * kSecond, recorder, {}, 2.0 * s * kSecond, std::nullopt})) << s;
   }
 }
