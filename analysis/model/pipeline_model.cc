@@ -178,6 +178,7 @@ PipelineModel::PipelineModel(const RunView& run) : run_(&run) {
   ReadCores();
   ReadSpread();
   ReadUneven();
+  ReadIdlePool();
   ReadPauses();
 }
 

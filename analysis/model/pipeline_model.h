@@ -115,6 +115,8 @@ struct Demands {
   double order_wait_s = 0, order_wait_most_s = 0;
   // How much of the recorded difference between workers is there: 1 all of it, 0 none.
   double unevenness = 1;
+  // How much of the time in which a pool is asked for nothing is there: 1 all of it, 0 none.
+  double asks_late = 1;
   // How far other programs yield cores to more threads: 1 as a scheduler that is fair to threads
   // makes them, 0 not. Empty: OthersYield.
   std::optional<double> others_yield;
@@ -235,6 +237,14 @@ class PipelineModel {
     UnevenWorkers workers;
   };
   const std::optional<Uneven>& uneven() const { return uneven_; }
+  // A pool whose workers often have nothing to do although the consumer waits for their results: it
+  // asks for too few of them ahead.
+  struct IdlePool {
+    size_t stage = 0;
+    double idle_ratio = 0;  // of its workers' time
+    double at_once = 1;     // calls that the workers are at, on average, while the consumer waits
+  };
+  const std::optional<IdlePool>& idle_pool() const { return idle_pool_; }
   // Pauses of those that make batches, and the index of the stage whose queue runs empty in them.
   struct PausingStage {
     size_t stage = 0;
@@ -287,6 +297,7 @@ class PipelineModel {
   void ReadAhead();
   void ReadOrder();
   void ReadUneven();
+  void ReadIdlePool();
   void ReadPauses();
   void ReadSplit();
   void ChooseSteady();
@@ -333,6 +344,7 @@ class PipelineModel {
   Settings current_;
   bool ordered_ = false;
   std::optional<Uneven> uneven_;
+  std::optional<IdlePool> idle_pool_;
   std::optional<PausingStage> pauses_;
   mutable std::map<std::tuple<size_t, int, int, int>, double> order_shares_;
   // Moves that simulations for OrderShare may still make.

@@ -99,6 +99,9 @@ Demands Apply(const PipelineModel& model, Demands demands, const std::vector<Sca
       case Scaled::kUneven:
         demands.unevenness *= scale.factor;
         break;
+      case Scaled::kAskedLate:
+        demands.asks_late *= scale.factor;
+        break;
       case Scaled::kOther:
         ScaleOther(scale.factor, &demands);
         break;

@@ -19,13 +19,14 @@ enum class Scaled : uint8_t {
   kCacheDisk,
   kOrder,
   kUneven,
+  kAskedLate,
   kOther
 };
 
 struct Scale {
   Scaled part = Scaled::kStage;
-  // Index of the operator, stage, resource or cache tier; unused for the consumer, the order and
-  // what workers differ by.
+  // Index of the operator, stage, resource or cache tier; unused for the consumer, the order, what
+  // workers differ by and the time in which a pool is asked for nothing.
   size_t index = 0;
   // Its cost is multiplied by this, at least 0. kOther: CPU time outside all operators and outside
   // the consumer's threads. kAdded: seconds per batch that are added to an

@@ -137,6 +137,17 @@ RunView PoolOf(double send_s, int64_t items, double longer = 1) {
   calls.rows_count = calls.completions_count * items;
   return run;
 }
+// A pool of two processes, a call for each batch, whose trainer waits 4 ms and computes 2.
+RunView Asking(double call_s) {
+  Received costs;
+  costs.make_cpu_s = call_s;
+  costs.wait_s = 0.004;
+  costs.cores = 4;
+  RunView run = RecordReceived(costs, 10, 1);
+  run.operators[0].kind = "call";
+  run.queues[0].consumer_stage = "trainer";
+  return run;
+}
 RunView Starting(double start_s) {
   Received costs;
   costs.start_s = start_s;
@@ -420,6 +431,8 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R32", "large results", PoolOf(0.0001, 1, 100), silent, "ms of CPU time, 83"},
       {"R32", "of several items", PoolOf(0.0001, 8), silent, "has 8 items already"},
       {"R32", "no pool", Decoding(), silent, "no pool of processes"},
+      {"R33", "one call at a time", Asking(0.004), fires, "1.0 calls at once"},
+      {"R33", "as many as it can take", Asking(0.0118), silent, "no pool was seen"},
       {"R17", "a program's own pool", PoolOf(0.0001, 1), silent, "by its own means"},
       {"R17", "a program's own workers", Receiving(48e6), silent, "by its own means"},
       {"R29", "one worker has the long items", InTurn(true), fires, "1.5 times as long"},

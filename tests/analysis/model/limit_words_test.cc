@@ -124,6 +124,10 @@ TEST(LimitWords, OfEveryKind) {
        "No setting helps. Give each worker as much work as the others: mix long and short items in "
        "every shard.",
        kNothingHeld},
+      {"idle pool", "idle pool", 1, "too few calls ahead of the trainer",
+       "Ask the pool for results ahead of the one that is taken (submit, apply_async, imap): at "
+       "least as many as it has workers, and one more.",
+       kNothingHeld},
       {"pauses", "decode", 1, "pauses of decode",
        "Shorten what stops decode now and then, or let it work further ahead.",
        "the queue lasts over every pause"},
@@ -212,6 +216,7 @@ TEST(LimitWords, WhatRelievesIt) {
   EXPECT_EQ(what("order", "order", 1), "queues and window 4 times as long");
   EXPECT_EQ(what("thread", "thread", 0), "a worker that loads while the trainer computes");
   EXPECT_EQ(what("uneven workers", "uneven workers", 1), "workers 9 % less uneven");
+  EXPECT_EQ(what("idle pool", "idle pool", 1), "9 % less time in which it has no call");
   EXPECT_EQ(what("memory", "memory", 0), "more memory");
 }
 
