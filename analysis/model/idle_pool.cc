@@ -1,6 +1,7 @@
 // PipelineModel::ReadIdlePool: who asks a pool for one result, waits for it and computes has its
-// workers idle meanwhile. Results that are there wait in no bounded queue, so that workers without
-// a call can only be those that nobody called.
+// workers idle meanwhile. Results wait in no bounded queue, so that workers without a call are
+// those that nobody called. Where results are there while the consumer waits, it waits for the one
+// that is due, or for Python's interpreter, and not for what it did not ask for.
 #include <algorithm>
 #include <string>
 
@@ -29,7 +30,8 @@ void PipelineModel::ReadIdlePool() {
                                    [&](size_t op) { return IsCall(operators_[op].kind); });
     const bool feeds_consumer = !stage.output || stages_[*stage.output].on_consumer;
     if (!calls || !feeds_consumer || stage.on_consumer || stage.parallelism < 2) continue;
-    if (stage.wait_out_ratio < kIdlePool) continue;
+    if (stage.wait_out_ratio < kIdlePool || !stage.queue) continue;
+    if (run_->queues[*stage.queue].empty_ratio.value_or(0) < kNoResults) continue;
     const double wait_s = stall_ratio_ / demands_.rate;
     idle_pool_ = {s, stage.wait_out_ratio, demands_.stage_s[s] / wait_s};
     return;

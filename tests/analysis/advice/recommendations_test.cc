@@ -138,7 +138,7 @@ RunView PoolOf(double send_s, int64_t items, double longer = 1) {
   return run;
 }
 // A pool of two processes, a call for each batch, whose trainer waits 4 ms and computes 2.
-RunView Asking(double call_s) {
+RunView Asking(double call_s, double empty_ratio = 0.5) {
   Received costs;
   costs.make_cpu_s = call_s;
   costs.wait_s = 0.004;
@@ -146,6 +146,7 @@ RunView Asking(double call_s) {
   RunView run = RecordReceived(costs, 10, 1);
   run.operators[0].kind = "call";
   run.queues[0].consumer_stage = "trainer";
+  run.queues[0].empty_ratio = empty_ratio;
   return run;
 }
 RunView Starting(double start_s) {
@@ -432,6 +433,7 @@ TEST(Recommendations, EachFiresWhereItShouldAndOnlyThere) {
       {"R32", "of several items", PoolOf(0.0001, 8), silent, "has 8 items already"},
       {"R32", "no pool", Decoding(), silent, "no pool of processes"},
       {"R33", "one call at a time", Asking(0.004), fires, "1.0 calls at once"},
+      {"R33", "results are there", Asking(0.004, 0), silent, "no pool was seen"},
       {"R33", "as many as it can take", Asking(0.0118), silent, "no pool was seen"},
       {"R17", "a program's own pool", PoolOf(0.0001, 1), silent, "by its own means"},
       {"R17", "a program's own workers", Receiving(48e6), silent, "by its own means"},
