@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
@@ -185,6 +187,29 @@ std::optional<PlannedRate> PlannedOf(const RunView& run, const PipelineModel* mo
                      *observed};
 }
 
+// Whether the trainers' threads hardly compute in the last `without_ns`, and these are not many:
+// the program ends, as one of Ray does that shuts its processes down.
+bool OnlyEnds(const RunView& run, double without_ns) {
+  std::set<std::string> trainers;
+  for (const OperatorRow& op : run.operators) {
+    if (op.kind == "consumer") trainers.insert(op.stage);
+  }
+  if (trainers.empty()) return false;
+  const double begin_ns =
+      static_cast<double>(run.windows.back().start_ns + run.windows.back().duration_ns) -
+      without_ns;
+  double cpu_ns = 0;
+  for (const WindowRow& window : run.windows) {
+    if (static_cast<double>(window.start_ns) < begin_ns) continue;
+    for (size_t s = 0; s < std::min(run.stages.size(), window.stages.size()); ++s) {
+      if (!trainers.contains(run.stages[s].name)) continue;
+      if (!window.stages[s].on_cpu_ns) return false;
+      cpu_ns += static_cast<double>(*window.stages[s].on_cpu_ns);
+    }
+  }
+  return without_ns < kEndsWithinS * 1e9 && cpu_ns < kEndsBusy * without_ns;
+}
+
 // Of a program of its own that goes on without batches: what fed it before says little about it.
 // Empty: it takes them until its end.
 std::string StoppedTaking(const RunView& run) {
@@ -200,6 +225,7 @@ std::string StoppedTaking(const RunView& run) {
   const double step_ns =
       taking_ns / static_cast<double>(std::max<int64_t>(1, run.steps.steps_count));
   if (without_ns < kTakesNoMore * whole_ns || without_ns < kManySteps * step_ns) return "";
+  if (OnlyEnds(run, without_ns)) return "";
   return fmt::format("the trainer took no batch in the last {} of {}", FormatDuration(without_ns),
                      FormatDuration(static_cast<double>(run.run.duration_ns)));
 }

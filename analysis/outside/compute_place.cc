@@ -24,6 +24,9 @@ std::string ComputePlace(const RunView& run, const Outside& outside) {
     const auto place = PlaceOfFeeders(run, outside.kinds[unit.kind].process_ids,
                                       unit.shares.on_cpu > kUnpicklesTasks);
     if (place) return place->name;
+  } else if (outside.goroutines && !outside.goroutines->busiest.empty()) {
+    const Goroutines& seen = *outside.goroutines;
+    return seen.place.empty() ? seen.busiest : seen.busiest + ", " + seen.place;
   } else if (outside.home_activity &&
              outside.home_activity->Others(Activity::kWorks) >= kThreadsAtOneThing) {
     return outside.home_activity->places[static_cast<size_t>(Activity::kWorks)];

@@ -71,7 +71,7 @@ OutsideLimit WithItsFunctions(const Outside& out, OutsideLimit limit, bool of_ho
       out.cores_busy_ratio.value_or(0) > kCoresNotFull && (at_consumer || of_home)) {
     return OutsideLimit::kCores;
   }
-  if (at_consumer && out.IsHeldBack()) return OutsideLimit::kCores;
+  if (at_consumer && (out.IsHeldBack() || IsStarved(consumer))) return OutsideLimit::kCores;
   const double blocked = 1 - consumer.on_cpu - consumer.runnable;
   const double waits = std::min(blocked, out.interpreter_ratio.value_or(0));
   // Where it waits longer for what other threads make than for the lock, those threads limit.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string_view>
+#include <utility>
 
 namespace headrace::analysis {
 namespace {
@@ -23,18 +25,56 @@ std::string_view EntryOf(std::string_view folded) {
   return entry;
 }
 
+bool IsOfRunTime(std::string_view function) {
+  constexpr std::string_view kParts[] = {"runtime.", "internal/", "syscall.", "["};
+  return function.empty() || function.ends_with("_[k]") ||
+         std::any_of(std::begin(kParts), std::end(kParts),
+                     [&](std::string_view part) { return function.starts_with(part); });
+}
+
+// Of stacks below a goroutine's first function: the innermost one of theirs with half of the time.
+std::string PlaceIn(const std::vector<std::pair<std::string_view, double>>& stacks) {
+  double all_s = 0;
+  for (const auto& [below, seconds] : stacks) all_s += seconds;
+  std::string place;
+  std::string_view path;  // of the functions up to the place, in each stack that has it
+  for (;;) {
+    std::map<std::string_view, double> longer;
+    for (const auto& [below, seconds] : stacks) {
+      if (!below.starts_with(path) || below.size() <= path.size()) continue;
+      if (!path.empty() && below[path.size()] != ';') continue;
+      const size_t end = below.find(';', path.empty() ? 0 : path.size() + 1);
+      longer[below.substr(0, std::min(end, below.size()))] += seconds;
+    }
+    const auto most =
+        std::max_element(longer.begin(), longer.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (most == longer.end() || 2 * most->second < all_s) return place;
+    path = most->first;
+    const std::string_view function = path.substr(path.rfind(';') + 1);
+    if (!IsOfRunTime(function)) place = function;
+  }
+}
+
 }  // namespace
 
 std::optional<Goroutines> LookAtGoroutines(const RunView& run,
                                            const std::vector<int64_t>& process_ids) {
   std::map<std::string_view, double> seconds;
+  std::map<std::string_view, std::vector<std::pair<std::string_view, double>>> below;
   for (const StackRow& stack : run.stacks) {
     if (stack.kind != "cpu" || !stack.process_id) continue;
     if (std::find(process_ids.begin(), process_ids.end(), *stack.process_id) == process_ids.end()) {
       continue;
     }
     const std::string_view entry = EntryOf(stack.folded);
-    if (!entry.empty()) seconds[entry] += static_cast<double>(stack.time_ns) * 1e-9;
+    if (entry.empty()) continue;
+    const double stack_s = static_cast<double>(stack.time_ns) * 1e-9;
+    seconds[entry] += stack_s;
+    // EntryOf() gives a part of the same text.
+    const size_t end = static_cast<size_t>(entry.data() - stack.folded.data()) + entry.size();
+    const std::string_view whole = stack.folded;
+    if (end < whole.size()) below[entry].emplace_back(whole.substr(end + 1), stack_s);
   }
   if (seconds.empty() || run.run.duration_ns <= 0) return std::nullopt;
   const double lasted_s = static_cast<double>(run.run.duration_ns) * 1e-9;
@@ -46,6 +86,13 @@ std::optional<Goroutines> LookAtGoroutines(const RunView& run,
       seen.busiest_cores = used_s / lasted_s;
       seen.busiest = entry;
     }
+  }
+  const auto of_busiest = below.find(seen.busiest);
+  if (of_busiest != below.end()) {
+    const double below_s =
+        std::accumulate(of_busiest->second.begin(), of_busiest->second.end(), 0.0,
+                        [](double sum, const auto& stack) { return sum + stack.second; });
+    if (below_s > seconds[seen.busiest] / 2) seen.place = PlaceIn(of_busiest->second);
   }
   return seen;
 }

@@ -165,10 +165,9 @@ OutsideLimit OutsideJudge::LimitOf(const UnitShares& shares, double threads) con
   if (most->first <= 0) return OutsideLimit::kNone;
   const bool full = out_->cores_busy_ratio && *out_->cores_busy_ratio > kCoresSaturated &&
                     shares.runnable > kRunnableAtSaturation;
-  // One of a low priority hardly gets a core, whether or not they are full all the time.
-  const bool starved =
-      shares.runnable > kStarved && shares.runnable > kStarvedTimes * shares.on_cpu;
-  if (most->second == OutsideLimit::kProducers && (full || starved)) return OutsideLimit::kCores;
+  if (most->second == OutsideLimit::kProducers && (full || IsStarved(shares))) {
+    return OutsideLimit::kCores;
+  }
   return most->second;
 }
 

@@ -20,6 +20,7 @@
 #include "analysis/outside/slices.h"
 #include "analysis/outside/steady.h"
 #include "analysis/outside/uneven_processes.h"
+#include "analysis/outside/what_decides.h"
 #include "analysis/run/interpreter_waits.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
@@ -251,37 +252,6 @@ bool WorkersFollow(const Outside& out) {
   });
 }
 
-// What would decide it; `lost`: what was lost, where that is too much, else empty.
-std::string MeasureFor(const Outside& out, const std::string& lost,
-                       const std::vector<size_t>& stopped) {
-  if (!lost.empty()) return "fewer processes at once, so that less is lost: " + lost;
-  if (!stopped.empty()) return StoppedText(out, stopped);
-  if (out.knowledge < OutsideKnowledge::kCauses) {
-    return "why threads wait: run with CAP_BPF and CAP_PERFMON ('headrace doctor')";
-  }
-  if (out.accelerators && out.accelerators->Contradict()) {
-    return MeasureOfDevices(*out.accelerators);
-  }
-  if (out.findings[0].limit == OutsideLimit::kProducers && out.flavour == OutsideFlavour::kTorch) {
-    return "both sides wait for each other, as they do for a batch that is due while others are "
-           "ready: 'headrace profile -- COMMAND' with its import hook tells";
-  }
-  const std::optional<OwnTime> own = out.OwnTimes();
-  const bool of_thread = out.findings[0].limit == OutsideLimit::kOwnWork ||
-                         out.findings[0].limit == OutsideLimit::kConsumer;
-  if (own && of_thread && own->unknown > std::abs(own->loads - own->step)) {
-    return fmt::format("what {} does, loading or training, only its author knows",
-                       out.python->unknown_function);
-  }
-  if (out.findings[0].limit != OutsideLimit::kAlone) {
-    return "record longer, or change one of the two alone and compare";
-  }
-  return out.flavour == OutsideFlavour::kTorch
-             ? "headrace.wrap(loader) tells loading from training; num_workers > 0 would run them "
-               "at once"
-             : "instrumenting the program (headrace/account.h) separates its parts";
-}
-
 // Whether a program was recorded that had not begun: samples may have stopped before it did.
 bool OnlyImports(const PythonActivity& seen, double recorded_s) {
   const double all_s = seen.imports_s + seen.sampled_s;
@@ -342,6 +312,13 @@ bool FollowEachOther(const Outside& out) {
   const OutsideUnit& unit = out.units[out.culprit];
   return unit.kind != out.units[0].kind &&
          AreStartedAgainAndAgain(unit, out.kinds[unit.kind].pids.size(), out.steady_s);
+}
+
+bool PoolTakesInterpreter(const Outside& out) {
+  const auto& seen = out.home_activity;
+  return !out.findings.empty() && out.findings[0].limit == OutsideLimit::kInterpreter && seen &&
+         seen->samples_count >= kFewestSamples && seen->pool_ratio >= kClearlyMost &&
+         seen->works_beside_pool < kThreadsAtOneThing;
 }
 
 bool ExchangeWithPool(const Outside& out) {
@@ -573,7 +550,8 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
                 out.findings[0].limit != OutsideLimit::kAlone &&
                 out.findings[0].probability >= kSureOfRow;
   if (!out.decided)
-    out.measure = MeasureFor(out, lost.share > 1 - kSureOfRow ? lost_text : "", stopped);
+    out.measure = WhatDecides(out, lost.share > 1 - kSureOfRow ? lost_text : "",
+                              stopped.empty() ? "" : StoppedText(out, stopped));
   return out;
 }
 

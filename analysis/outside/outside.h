@@ -35,6 +35,10 @@ bool FollowEachOther(const Outside& outside);
 // tasks to its processes and take results from them: a Pool has one of each.
 bool ExchangeWithPool(const Outside& outside);
 
+// Whether Python's interpreter limits, and the threads of a multiprocessing.Pool, which hand over
+// tasks and results one by one, are those that take it beside the consumer's.
+bool PoolTakesInterpreter(const Outside& outside);
+
 // Why more of those that limit (`what`) would not help, in words; empty: none of the above is so.
 std::string WhyMoreDoNotHelp(const Outside& outside, const std::string& what);
 

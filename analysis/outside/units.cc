@@ -100,6 +100,10 @@ bool Outside::IsByFunctions() const {
          own->unknown < std::max(own->loads + own->waits, own->step);
 }
 
+bool IsStarved(const UnitShares& shares) {
+  return shares.runnable > kStarved && shares.runnable > kStarvedTimes * shares.on_cpu;
+}
+
 bool Outside::IsHeldBack() const {
   return !units.empty() && !core_budget.quota && units[0].shares.runnable > kReadyBesideFreeCores &&
          cores_free.value_or(0) > kAFreeCore;

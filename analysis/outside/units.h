@@ -37,6 +37,10 @@ struct UnitShares {
   double work() const { return on_cpu + runnable + storage + network + sleep + lock; }
 };
 
+// Whether it hardly gets a core, as one of a low priority or beside many others, whether or not
+// they are full all the time.
+bool IsStarved(const UnitShares& shares);
+
 // One process of a unit that works all the time while the others of it mostly wait; shares of their
 // time.
 struct UnevenProcesses {

@@ -62,9 +62,11 @@ std::string CauseInOwnThreads(const RunView& run, const OperatorRow& op) {
     wakeups += row.value.value_or(0);
   }
   std::map<std::string, double> times_ns;  // of these threads, by cause
+  double sleeps = 0;
   for (const MeasurementRow& row : run.measurements) {
     if (!row.value || !row.process_id || !processes.contains(*row.process_id)) continue;
     if (!row.operator_name.empty() || !wakers.contains(row.thread)) continue;
+    if (row.metric == "off_cpu_count" && row.cause == "sleep") sleeps += *row.value;
     // Beside one whose work takes longer than a wait's time limit, others are idle, not at a lock.
     const bool is_idle = row.cause == "lock" && slept_ns > locked_ns / 2;
     if (row.metric == "off_cpu_ns" && !is_idle) times_ns[CauseOf(run, row)] += *row.value;
@@ -79,7 +81,14 @@ std::string CauseInOwnThreads(const RunView& run, const OperatorRow& op) {
   const bool explains = most.first == "network" || most.first == "storage";
   if (explains && most.second >= kThreadsExplain * locked_ns) return most.first;
   // Threads of a pool that have nothing to do wait at locks, too.
-  return times_ns["cpu"] >= kThreadsExplain * locked_ns ? "cpu" : "";
+  if (times_ns["cpu"] >= kThreadsExplain * locked_ns) return "cpu";
+  // One that only looks after the others sleeps long, and its own wait is nobody's.
+  const bool sleep_often = sleeps * 1e9 > kSleepsOften * times_ns["sleep"];
+  const bool of_locks = slept_ns < locked_ns / 2;
+  const double slept = times_ns["sleep"] / locked_ns;
+  return of_locks && sleep_often && slept >= kThreadsExplain && slept < 1 / kThreadsExplain
+             ? "sleep"
+             : "";
 }
 
 }  // namespace headrace::analysis

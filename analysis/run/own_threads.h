@@ -12,7 +12,8 @@ namespace headrace::analysis {
 // really waits for is what they wait for. "network" or "storage" where the threads of its process
 // that end its process's first thread's waits at locks spend more time in such waits than in
 // anything else, and long enough for all of the operator's; "cpu" where those that end many of its
-// waits compute for so long; "" where they do not, or nobody timed them.
+// waits compute for so long, "sleep" where they sleep for as long, and often; "" where they do not,
+// or nobody timed them.
 std::string CauseInOwnThreads(const RunView& run, const OperatorRow& op);
 
 // Whether sockets brought bytes to the process for most of the time that it was there: where it

@@ -49,6 +49,8 @@ std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorR
        "waiting for its threads and they for the network"},
       {"storage", "waits for its threads, and they for storage,",
        "waiting for its threads and they for storage"},
+      {"sleep", "waits for its threads, and they for a timer,",
+       "waiting for its threads and they for a timer"},
       {"cpu", "waits for threads of its process, which compute,",
        "waiting for threads of its process, which compute"}};
   if (op.busy_ns <= 0) return std::nullopt;

@@ -90,6 +90,10 @@ constexpr const char* kLiveLonger =
     "let each process do more before it ends, so that fewer are started (maxtasksperchild of a "
     "Pool; one process for many items)";
 
+constexpr const char* kExchangeLess =
+    "exchange less with the pool's processes: several items for each task (chunksize of imap and "
+    "map), or memory shared with them (multiprocessing.shared_memory). More processes do not help";
+
 std::string AdviceForProducers(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
   const std::string cheaper = CheaperWork(seen);
@@ -101,14 +105,15 @@ std::string AdviceForProducers(const Outside& seen) {
     return "send fewer and larger objects, as arrays or tensors: more processes do not help, as "
            "one thread unpickles what all of them send";
   }
-  if (analysis::ExchangeWithPool(seen) || !PoolThreadDoes(seen).empty()) {
-    return "exchange less with the pool's processes: several items for each task (chunksize of "
-           "imap and map), or memory shared with them (multiprocessing.shared_memory). More "
-           "processes do not help";
-  }
+  if (analysis::ExchangeWithPool(seen) || !PoolThreadDoes(seen).empty()) return kExchangeLess;
   if (seen.is_busy_thread) {
     return fmt::format("make {} cheaper, or divide its work among several processes",
                        seen.python_threads->busy_function);
+  }
+  const bool at_home = unit.kind == seen.units[0].kind;
+  if (at_home && seen.goroutines && !seen.goroutines->busiest.empty()) {
+    return fmt::format("make {} cheaper, or divide its work among several goroutines",
+                       seen.goroutines->busiest);
   }
   if (StartsWorkers(seen)) {
     return "persistent_workers=True in the DataLoader, so that workers are started once; or a "
@@ -265,6 +270,7 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
     case OutsideLimit::kNetwork:
       return AdviceForNetwork(seen);
     case OutsideLimit::kInterpreter:
+      if (analysis::PoolTakesInterpreter(seen)) return kExchangeLess;
       return "processes instead of threads: one thread of a process runs Python at a time";
     case OutsideLimit::kLock:
       return fmt::format(

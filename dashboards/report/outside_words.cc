@@ -148,6 +148,11 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
     case OutsideLimit::kLock:
       if (analysis::StandsAtAFileLock(seen.units[seen.culprit].shares)) return "a lock on a file";
       break;
+    case OutsideLimit::kInterpreter:
+      if (analysis::PoolTakesInterpreter(seen)) {
+        return seen.LimitWord(limit) + ", which a Pool's threads take for each task";
+      }
+      break;
     case OutsideLimit::kPauses:
       if (StartsWorkersAgain(seen)) return "the start of the workers, again and again";
       if (seen.culprit != 0) return "pauses of " + UnitWord(seen, seen.culprit);

@@ -44,6 +44,13 @@ class Stage final : public LimitKind {
     }
     const KnownLoader* known = FindKnownLoader(model.run(), limit.name);
     if (known != nullptr && known->cheaper != nullptr) return known->cheaper;
+    if (IsPyDataset(limit.name, culprit)) {
+      return fmt::format(
+          "Give {} workers (its argument workers; with use_multiprocessing=True where it computes "
+          "in "
+          "Python): now one thread of Keras calls it, one batch at a time. Or make it cheaper.",
+          culprit.substr(0, culprit.find('.')));
+    }
     return fmt::format("No setting helps: stage {} has as many threads as it may. Make {} cheaper.",
                        limit.name, culprit.empty() ? "it" : culprit);
   }
@@ -88,6 +95,11 @@ class Stage final : public LimitKind {
   }
 
  private:
+  // A PyDataset of Keras without workers, which the Python package names after its class.
+  static bool IsPyDataset(const std::string& stage, const std::string& culprit) {
+    return stage.starts_with("tf.data") && culprit.ends_with(".__getitem__");
+  }
+
   static std::string Threads(const PipelineModel& model, const Limit& limit) {
     const StageModel& stage = model.stages()[limit.index];
     return WorkersOfStage(model.run(), stage.name, stage.parallelism);

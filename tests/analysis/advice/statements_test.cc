@@ -33,6 +33,27 @@ TEST(Statements, ALoaderThatEndedLongBeforeSaysLittleOfTheProgram) {
   EXPECT_THAT(statements.withheld, HasSubstr("took no batch in the last 14.0 s of 20.0 s"));
 }
 
+// As a program of Ray does, that shuts its processes down.
+TEST(Statements, ALoaderIsNoLessWhereTheProgramOnlyEnds) {
+  const auto has_verdict = [](double seconds, bool computes) {
+    Received costs;
+    costs.wait_s = 0.004;
+    costs.step_cpu_s = 0.004;
+    RunView run = RecordReceived(costs, seconds, 1);
+    for (WindowRow& window : run.windows) {
+      if (static_cast<double>(window.start_ns) < 0.4 * seconds * 1e9) continue;
+      run.steps.steps_count -= window.steps.steps_count;
+      window.steps = {};
+      if (computes) continue;
+      for (StageCounters& stage : window.stages) stage.on_cpu_ns = 0;
+    }
+    return MakeStatements(run).bottleneck.has_value();
+  };
+  EXPECT_TRUE(has_verdict(15, false));
+  EXPECT_FALSE(has_verdict(15, true));
+  EXPECT_FALSE(has_verdict(30, false)) << "for long";
+}
+
 TEST(Statements, OneThatFeedsTheTrainerForLongDoes) {
   for (const double share : {0.7, 1.0}) {
     const Statements statements = MakeStatements(FedFor(share, ""));

@@ -201,6 +201,21 @@ TEST(LimitWords, WhyItLimits) {
       "the store of fetch gives 100 batches/s at most, as runs with fewer and more threads show");
 }
 
+TEST(LimitWords, OfAStageThatMayHaveNoMoreThreads) {
+  RunView run = Locked();
+  run.stages[1].max_parallelism_count = run.stages[1].last_parallelism_count;
+  const PipelineModel model(run);
+  const auto advice = [&](const char* stage, const char* culprit) {
+    return Kind("stage")->WithoutSetting(model, {Kind("stage"), 1, stage, 100}, culprit);
+  };
+  EXPECT_EQ(advice("decode", "decode"),
+            "No setting helps: stage decode has as many threads as it may. Make decode cheaper.");
+  EXPECT_EQ(advice("tf.data prefetch", "Buses.__getitem__"),
+            "Give Buses workers (its argument workers; with use_multiprocessing=True where it "
+            "computes in Python): now one thread of Keras calls it, one batch at a time. Or make "
+            "it cheaper.");
+}
+
 TEST(LimitWords, WhatRelievesIt) {
   const RunView run = Locked();
   const PipelineModel model(run);

@@ -37,9 +37,23 @@ TEST(Goroutines, AreAddedUpByTheFunctionTheyBeganWith) {
   ASSERT_TRUE(seen);
   EXPECT_EQ(seen->busiest, "main.decode");
   EXPECT_NEAR(seen->busiest_cores, 0.95, 1e-9);
+  EXPECT_EQ(seen->place, "encoding/json.Unmarshal");
   EXPECT_NEAR(seen->main_cores, 0.05, 1e-9);
   EXPECT_FALSE(LookAtGoroutines(program.seen.view, {7}));
   EXPECT_FALSE(LookAtGoroutines(Go().seen.view, {100}));
+}
+
+TEST(Goroutines, ThePlaceIsNoPartOfTheRunTime) {
+  const auto place = [](const std::string& below, double seconds) {
+    Go program;
+    program.Samples("main.main.gowrap1;main.read;main.line;" + below, seconds)
+        .Samples("main.main.gowrap1;main.read", 1);
+    return LookAtGoroutines(program.seen.view, {100})->place;
+  };
+  EXPECT_EQ(place("os.(*File).Read;internal/poll.(*FD).Read;syscall.read;do_syscall_64_[k]", 5),
+            "os.(*File).Read");
+  EXPECT_EQ(place("runtime.mallocgc", 5), "main.line");
+  EXPECT_EQ(place("os.(*File).Read", 0.5), "") << "less than half";
 }
 
 TEST(Goroutines, OneThatComputesAllTheTimeIsTheLimit) {

@@ -203,6 +203,27 @@ TEST(Outside, AnUndecidedVerdictSaysWhatWouldDecideIt) {
   }
 }
 
+// A program's own processes, which work at one task between them while the trainer waits for it.
+TEST(Outside, WorkInTurnIsToBeHandedOutAhead) {
+  const auto measure = [](double worker_cpu, double cores) {
+    OutsideRun run(10, cores);
+    run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.3);
+    for (const int64_t pid : {200, 201}) {
+      run.Process(pid, 100, "python").OnCpu(pid, "python (main)", worker_cpu);
+      run.Waits(pid, "python (main)", "lock", 1 - worker_cpu, "100/python (main)");
+      run.Waits(100, "python (main)", "poll", 0.34, std::to_string(pid) + "/python (main)");
+    }
+    const Outside seen = LookFromOutside(run.view);
+    EXPECT_FALSE(seen.decided);
+    return seen.measure;
+  };
+  EXPECT_EQ(measure(0.36, 1.1),
+            "they and the trainer wait for each other, and never work at once: hand out work ahead "
+            "of the result that is taken, and compare");
+  EXPECT_THAT(measure(0.6, 1.6), HasSubstr("record longer"));
+  EXPECT_THAT(measure(0.36, 3.9), HasSubstr("record longer")) << "no core is free";
+}
+
 TEST(Outside, CountsOfWakeUpsDoWithLessSureness) {
   const Outside seen = LookFromOutside(Loader(2, 0.15, 0.8, 0.95, 0, 0.03, 1.2, false).view);
   EXPECT_EQ(seen.knowledge, OutsideKnowledge::kCounts);

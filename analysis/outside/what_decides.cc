@@ -1,0 +1,67 @@
+#include "analysis/outside/what_decides.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "analysis/thresholds.h"
+
+namespace headrace::analysis {
+namespace {
+
+// Whether the consumer and several other processes that feed it wait for each other while cores are
+// free, and use no more of them than one at a time can: nobody hands out work ahead of the result
+// that is taken.
+bool WorkInTurn(const Outside& out) {
+  const auto at_work = [](const UnitShares& shares) { return shares.on_cpu + shares.runnable; };
+  if (out.knowledge < OutsideKnowledge::kWakers || out.stall_ratio < kHighStall) return false;
+  if (!out.core_budget.cores || out.cores_busy_ratio.value_or(1) > kCoresNotFull) return false;
+  for (size_t u = 1; u < out.units.size(); ++u) {
+    const OutsideUnit& unit = out.units[u];
+    const bool feeds = unit.role == UnitRole::kProducer && unit.kind != out.units[0].kind;
+    if (!feeds || unit.threads_count < 2 || unit.shares.wait_consumer < kBothWait) continue;
+    const double cores = unit.threads_count * at_work(unit.shares) + at_work(out.units[0].shares);
+    if (cores < 1 + kInTurnSlack) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string WhatDecides(const Outside& out, const std::string& lost, const std::string& stopped) {
+  if (!lost.empty()) return "fewer processes at once, so that less is lost: " + lost;
+  if (!stopped.empty()) return stopped;
+  if (out.knowledge < OutsideKnowledge::kCauses) {
+    return "why threads wait: run with CAP_BPF and CAP_PERFMON ('headrace doctor')";
+  }
+  if (out.accelerators && out.accelerators->Contradict()) {
+    return MeasureOfDevices(*out.accelerators);
+  }
+  if (out.findings[0].limit == OutsideLimit::kProducers && out.flavour == OutsideFlavour::kTorch) {
+    return "both sides wait for each other, as they do for a batch that is due while others are "
+           "ready: 'headrace profile -- COMMAND' with its import hook tells";
+  }
+  if (WorkInTurn(out)) {
+    return "they and the trainer wait for each other, and never work at once: hand out work ahead "
+           "of "
+           "the result that is taken, and compare";
+  }
+  const std::optional<OwnTime> own = out.OwnTimes();
+  const bool of_thread = out.findings[0].limit == OutsideLimit::kOwnWork ||
+                         out.findings[0].limit == OutsideLimit::kConsumer;
+  if (own && of_thread && own->unknown > std::abs(own->loads - own->step)) {
+    return fmt::format("what {} does, loading or training, only its author knows",
+                       out.python->unknown_function);
+  }
+  if (out.findings[0].limit != OutsideLimit::kAlone) {
+    return "record longer, or change one of the two alone and compare";
+  }
+  return out.flavour == OutsideFlavour::kTorch
+             ? "headrace.wrap(loader) tells loading from training; num_workers > 0 would run them "
+               "at once"
+             : "instrumenting the program (headrace/account.h) separates its parts";
+}
+
+}  // namespace headrace::analysis

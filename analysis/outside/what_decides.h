@@ -1,0 +1,13 @@
+// What decides a verdict from outside that is not sure.
+#pragma once
+#include <string>
+
+#include "analysis/outside/outside.h"
+
+namespace headrace::analysis {
+
+// In words, for the first page. `lost`: what was lost, where that is too much, `stopped`: which
+// processes were stopped; else empty.
+std::string WhatDecides(const Outside& out, const std::string& lost, const std::string& stopped);
+
+}  // namespace headrace::analysis
