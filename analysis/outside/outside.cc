@@ -550,7 +550,7 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
                 out.findings[0].limit != OutsideLimit::kAlone &&
                 out.findings[0].probability >= kSureOfRow;
   if (!out.decided)
-    out.measure = WhatDecides(out, lost.share > 1 - kSureOfRow ? lost_text : "",
+    out.measure = WhatDecides(run, out, lost.share > 1 - kSureOfRow ? lost_text : "",
                               stopped.empty() ? "" : StoppedText(out, stopped));
   return out;
 }

@@ -30,10 +30,15 @@ bool WorkInTurn(const Outside& out) {
 
 }  // namespace
 
-std::string WhatDecides(const Outside& out, const std::string& lost, const std::string& stopped) {
+std::string WhatDecides(const RunView& run, const Outside& out, const std::string& lost,
+                        const std::string& stopped) {
   if (!lost.empty()) return "fewer processes at once, so that less is lost: " + lost;
   if (!stopped.empty()) return stopped;
   if (out.knowledge < OutsideKnowledge::kCauses) {
+    const bool given_up =
+        std::any_of(run.probes.begin(), run.probes.end(),
+                    [](const ProbeRow& probe) { return probe.is_stopped_for_cost(); });
+    if (given_up) return "why threads wait: 'headrace profile --level 3' tells, at a higher cost";
     return "why threads wait: run with CAP_BPF and CAP_PERFMON ('headrace doctor')";
   }
   if (out.accelerators && out.accelerators->Contradict()) {

@@ -8,6 +8,7 @@ namespace headrace::analysis {
 
 // In words, for the first page. `lost`: what was lost, where that is too much, `stopped`: which
 // processes were stopped; else empty.
-std::string WhatDecides(const Outside& out, const std::string& lost, const std::string& stopped);
+std::string WhatDecides(const RunView& run, const Outside& out, const std::string& lost,
+                        const std::string& stopped);
 
 }  // namespace headrace::analysis

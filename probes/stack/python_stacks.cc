@@ -30,7 +30,6 @@ namespace headrace::probes::stack {
 namespace {
 
 constexpr size_t kMostSpies = 12;
-constexpr int64_t kFollowS = 20;  // what is recorded at a time where processes come and go
 // A process that ends younger than that was short-lived; so long after one the next are expected.
 constexpr int64_t kYoungNs = 10'000'000'000, kCalmNs = 30'000'000'000;
 constexpr size_t kMostStacks = 20'000;
@@ -327,9 +326,9 @@ void PythonStacks::Begin(int64_t pid, int64_t root, bool with_children) {
   spy.output = memfd_create("headrace-python-stacks", MFD_CLOEXEC);
   spy.messages = memfd_create("headrace-python-messages", MFD_CLOEXEC);
   const auto group = groups_.find(root);
-  const bool is_first = group != groups_.end() && IsYoung(group->second);
-  const int64_t follows_s = is_first ? options_.first_s : kFollowS;
-  const int64_t seconds = with_children ? std::min(options_.chunk_s, follows_s) : options_.chunk_s;
+  const bool is_young = with_children && group != groups_.end() && IsYoung(group->second);
+  const int64_t seconds =
+      is_young ? std::min(options_.chunk_s, options_.first_s) : options_.chunk_s;
   std::vector<std::string> command = {path_,
                                       "record",
                                       "--nonblocking",
@@ -352,6 +351,7 @@ void PythonStacks::Begin(int64_t pid, int64_t root, bool with_children) {
   if (error == 0) {
     spy.begun_ns = MonotonicNs();
     spy.is_again = !had_run_.emplace(pid, with_children).second;
+    spy.is_first = is_young && !spy.is_again;
     spies_[pid] = spy;
     return;
   }
@@ -412,8 +412,8 @@ void PythonStacks::End(int64_t pid, Spy* spy, int status) {
   spies_.erase(pid);
 }
 
-// A run reads the symbols of the interpreter and its libraries first. What it used up to the first
-// look at it is taken for that, until the second look tells how much the samples take.
+// A run reads the symbols of each process's interpreter and libraries first. What it used up to the
+// first look at it is taken for that, until the second look tells how much the samples take.
 void PythonStacks::SplitStart(Spy* spy, int64_t used_ns) {
   const int64_t now = MonotonicNs();
   if (spy->looks++ == 0) {
@@ -442,7 +442,11 @@ void PythonStacks::Watch(int64_t pid, Spy* spy) {
   const int64_t used_ns = std::max<int64_t>(0, cpu_ns - spy->cpu_ns);
   HelperCpuNs() += used_ns;
   spy->cpu_ns += used_ns;
-  if (!spy->is_again) SplitStart(spy, used_ns);
+  if (spy->is_first) {
+    OnceCpuNs() += used_ns;
+  } else if (!spy->is_again) {
+    SplitStart(spy, used_ns);
+  }
   if (ended != 0) End(pid, spy, ended < 0 ? -1 : status);
 }
 

@@ -52,6 +52,7 @@ class PythonStacks : public Probe {
     pid_t child = -1;
     int64_t root = 0;  // of the process's group
     bool with_children = false;
+    bool is_first = false;  // finds the processes that a program starts with
     bool is_again = false;  // the process had one of this kind before
     int64_t begun_ns = 0, first_look_ns = 0;
     int looks = 0;                   // at its CPU time

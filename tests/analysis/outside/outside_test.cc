@@ -256,6 +256,9 @@ TEST(Outside, CpuAloneDecidesNothing) {
   EXPECT_EQ(seen.knowledge, OutsideKnowledge::kCpu);
   EXPECT_FALSE(seen.decided);
   EXPECT_THAT(seen.measure, HasSubstr("CAP_BPF"));
+  run.view.probes.push_back({"off-CPU time", "degraded",
+                             "stopped while recording: after 8 s recording took 8.7 %", "", ""});
+  EXPECT_THAT(LookFromOutside(run.view).measure, HasSubstr("--level 3"));
 }
 
 // fetch -> decode -> main thread, all in one process; what limits is two steps away.
