@@ -24,7 +24,7 @@ struct OwnCost {
   static int64_t Written();
 
   int64_t CpuNs() const { return ProcessCpuNs() + probes::HelperCpuNs() - cpu_begin_ns; }
-  // Without what is done once for each file.
+  // Without what is done once for each file or process (probes/helper_cpu.h).
   int64_t LastingCpuNs() const { return CpuNs() - (probes::OnceCpuNs() - once_begin_ns); }
 
   void Read(const std::string& database, MeasurementSink* sink) const;

@@ -187,17 +187,29 @@ std::optional<PlannedRate> PlannedOf(const RunView& run, const PipelineModel* mo
                      *observed};
 }
 
-// Whether the trainers' threads hardly compute in the last `without_ns`, and these are not many:
-// the program ends, as one of Ray does that shuts its processes down.
+// Whether a process that had been there for seconds ended between these times.
+bool AnyEnds(const RunView& run, double from_ns, double to_ns) {
+  constexpr double kLasting = 2e9;
+  return std::any_of(run.processes.begin(), run.processes.end(), [&](const ProcessRow& process) {
+    if (!process.ended_ns) return false;
+    const auto ended_ns = static_cast<double>(*process.ended_ns);
+    const bool lasted = ended_ns - static_cast<double>(process.started_ns) > kLasting;
+    return lasted && ended_ns > from_ns && ended_ns < to_ns;
+  });
+}
+
+// Whether the program only ends in the last `without_ns`, as one of Ray does that shuts its
+// processes down: these end one after the other, and the trainers' threads hardly compute.
 bool OnlyEnds(const RunView& run, double without_ns) {
   std::set<std::string> trainers;
   for (const OperatorRow& op : run.operators) {
     if (op.kind == "consumer") trainers.insert(op.stage);
   }
-  if (trainers.empty()) return false;
-  const double begin_ns =
-      static_cast<double>(run.windows.back().start_ns + run.windows.back().duration_ns) -
-      without_ns;
+  const auto end_ns =
+      static_cast<double>(run.windows.back().start_ns + run.windows.back().duration_ns);
+  const double begin_ns = end_ns - without_ns;
+  // At the very end all of them end, whatever went before.
+  if (trainers.empty() || !AnyEnds(run, begin_ns, end_ns - 1e9)) return false;
   double cpu_ns = 0;
   for (const WindowRow& window : run.windows) {
     if (static_cast<double>(window.start_ns) < begin_ns) continue;

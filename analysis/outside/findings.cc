@@ -71,8 +71,9 @@ OutsideLimit WithItsFunctions(const Outside& out, OutsideLimit limit, bool of_ho
       out.cores_busy_ratio.value_or(0) > kCoresNotFull && (at_consumer || of_home)) {
     return OutsideLimit::kCores;
   }
-  if (at_consumer && (out.IsHeldBack() || IsStarved(consumer))) return OutsideLimit::kCores;
   const double blocked = 1 - consumer.on_cpu - consumer.runnable;
+  const bool starved = IsStarved(consumer) && consumer.runnable > blocked;
+  if (at_consumer && (out.IsHeldBack() || starved)) return OutsideLimit::kCores;
   const double waits = std::min(blocked, out.interpreter_ratio.value_or(0));
   // Where it waits longer for what other threads make than for the lock, those threads limit.
   const bool may_be_turn = at_consumer || (of_home && waits > out.stall_ratio);
@@ -151,7 +152,11 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
     if (in_run_time && !StepIsSeen(*out)) likely = std::min(likely, kStepInRunTime);
     if (each == OutsideLimit::kPauses) likely = std::min(likely, kMutualWaits);
     if (each == OutsideLimit::kSleep && OthersCompute(*out)) likely = std::min(likely, kIdleTimer);
-    if (each == OutsideLimit::kCores && out->IsHeldBack()) likely = std::min(likely, kQuotaUnseen);
+    const bool kept_off =
+        out->cores_free.value_or(0) > kAFreeCore && IsStarved(out->units[0].shares);
+    if (each == OutsideLimit::kCores && (out->IsHeldBack() || kept_off)) {
+      likely = std::min(likely, kQuotaUnseen);
+    }
     if (is_contended) {
       likely = std::min(likely, MostBesideOthers(*out->cores_others, *out->core_budget.cores));
     }

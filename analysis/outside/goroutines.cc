@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -32,10 +31,9 @@ bool IsOfRunTime(std::string_view function) {
                      [&](std::string_view part) { return function.starts_with(part); });
 }
 
-// Of stacks below a goroutine's first function: the innermost one of theirs with half of the time.
-std::string PlaceIn(const std::vector<std::pair<std::string_view, double>>& stacks) {
-  double all_s = 0;
-  for (const auto& [below, seconds] : stacks) all_s += seconds;
+// Of stacks below a goroutine's first function: the innermost one of theirs with half of `whole_s`.
+std::string PlaceIn(const std::vector<std::pair<std::string_view, double>>& stacks,
+                    double whole_s) {
   std::string place;
   std::string_view path;  // of the functions up to the place, in each stack that has it
   for (;;) {
@@ -49,7 +47,8 @@ std::string PlaceIn(const std::vector<std::pair<std::string_view, double>>& stac
     const auto most =
         std::max_element(longer.begin(), longer.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (most == longer.end() || 2 * most->second < all_s) return place;
+    if (most == longer.end() || most->first.size() <= path.size()) return place;
+    if (2 * most->second < whole_s) return place;
     path = most->first;
     const std::string_view function = path.substr(path.rfind(';') + 1);
     if (!IsOfRunTime(function)) place = function;
@@ -89,10 +88,7 @@ std::optional<Goroutines> LookAtGoroutines(const RunView& run,
   }
   const auto of_busiest = below.find(seen.busiest);
   if (of_busiest != below.end()) {
-    const double below_s =
-        std::accumulate(of_busiest->second.begin(), of_busiest->second.end(), 0.0,
-                        [](double sum, const auto& stack) { return sum + stack.second; });
-    if (below_s > seconds[seen.busiest] / 2) seen.place = PlaceIn(of_busiest->second);
+    seen.place = PlaceIn(of_busiest->second, seen.busiest_cores * lasted_s);
   }
   return seen;
 }

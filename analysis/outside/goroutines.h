@@ -14,8 +14,8 @@ struct Goroutines {
   double main_cores = 0;     // that the main goroutine used
   double busiest_cores = 0;  // that all those used which began in `busiest`
   std::string busiest;       // of the others' first functions the one that used most: "main.decode"
-  // The innermost function with half of its time that is no part of the run-time, system calls or
-  // files: "encoding/json.Unmarshal"; empty: `busiest` itself, or none.
+  // The innermost function that it is in for half of its time, but no inner part of Go's library:
+  // "encoding/json.Unmarshal", "os.(*File).Read"; empty: none but `busiest`.
   std::string place;
 };
 

@@ -242,6 +242,14 @@ void FindUnevenUnits(const RunView& run, const Slices& slices, const std::vector
   }
 }
 
+// Whether the threads of a multiprocessing.Pool, which hand over tasks and results, are most of
+// what the other threads of the consumer's process do.
+bool PoolThreadsAreMost(const Outside& out) {
+  const auto& seen = out.home_activity;
+  return seen && seen->samples_count >= kFewestSamples && seen->pool_ratio >= kClearlyMost &&
+         seen->works_beside_pool < kThreadsAtOneThing;
+}
+
 // Whether workers of PyTorch end and others take their places, as they do in each epoch.
 bool WorkersFollow(const Outside& out) {
   return std::any_of(out.groups.begin(), out.groups.end(), [&](const ThreadGroup& group) {
@@ -315,10 +323,11 @@ bool FollowEachOther(const Outside& out) {
 }
 
 bool PoolTakesInterpreter(const Outside& out) {
-  const auto& seen = out.home_activity;
-  return !out.findings.empty() && out.findings[0].limit == OutsideLimit::kInterpreter && seen &&
-         seen->samples_count >= kFewestSamples && seen->pool_ratio >= kClearlyMost &&
-         seen->works_beside_pool < kThreadsAtOneThing;
+  const bool has_processes =
+      std::any_of(out.units.begin() + 1, out.units.end(),
+                  [&](const OutsideUnit& unit) { return unit.kind != out.units[0].kind; });
+  return !out.findings.empty() && out.findings[0].limit == OutsideLimit::kInterpreter &&
+         has_processes && PoolThreadsAreMost(out);
 }
 
 bool ExchangeWithPool(const Outside& out) {
@@ -328,10 +337,7 @@ bool ExchangeWithPool(const Outside& out) {
   // Threads before CPython 3.14 have the process's name, later ones Python's.
   const std::string& thread = out.groups[unit.key_group].thread;
   const bool may_be = thread == out.kinds[unit.kind].name || thread.find("_handle_") != thread.npos;
-  const auto& seen = out.home_activity;
-  return may_be && unit.threads_count <= kThreadsOfPool && seen &&
-         seen->samples_count >= kFewestSamples && seen->pool_ratio >= kClearlyMost &&
-         seen->works_beside_pool < kThreadsAtOneThing;
+  return may_be && unit.threads_count <= kThreadsOfPool && PoolThreadsAreMost(out);
 }
 
 std::string WhyMoreDoNotHelp(const Outside& out, const std::string& what) {

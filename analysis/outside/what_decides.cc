@@ -11,21 +11,21 @@
 namespace headrace::analysis {
 namespace {
 
-// Whether the consumer and several other processes that feed it wait for each other while cores are
-// free, and use no more of them than one at a time can: nobody hands out work ahead of the result
-// that is taken.
-bool WorkInTurn(const Outside& out) {
-  const auto at_work = [](const UnitShares& shares) { return shares.on_cpu + shares.runnable; };
-  if (out.knowledge < OutsideKnowledge::kWakers || out.stall_ratio < kHighStall) return false;
-  if (!out.core_budget.cores || out.cores_busy_ratio.value_or(1) > kCoresNotFull) return false;
+// The other processes that feed the consumer, where they and it wait for each other while cores are
+// free, and do no more together than one at a time can: nobody hands out work ahead of the result
+// that is taken. Empty: it is not so.
+std::string WorkInTurn(const Outside& out) {
+  if (out.knowledge < OutsideKnowledge::kWakers || out.stall_ratio < kHighStall) return "";
+  if (!out.core_budget.cores || out.cores_busy_ratio.value_or(1) > kCoresNotFull) return "";
+  double at_work = out.units[0].shares.work();
+  std::string who;
   for (size_t u = 1; u < out.units.size(); ++u) {
     const OutsideUnit& unit = out.units[u];
-    const bool feeds = unit.role == UnitRole::kProducer && unit.kind != out.units[0].kind;
-    if (!feeds || unit.threads_count < 2 || unit.shares.wait_consumer < kBothWait) continue;
-    const double cores = unit.threads_count * at_work(unit.shares) + at_work(out.units[0].shares);
-    if (cores < 1 + kInTurnSlack) return true;
+    if (unit.role != UnitRole::kProducer || unit.kind == out.units[0].kind) continue;
+    at_work += unit.threads_count * (unit.shares.work() - unit.shares.lock);
+    if (unit.threads_count >= 2 && unit.shares.wait_consumer >= kBothWait) who = unit.name;
   }
-  return false;
+  return at_work < 1 + kInTurnSlack ? who : "";
 }
 
 }  // namespace
@@ -48,10 +48,12 @@ std::string WhatDecides(const RunView& run, const Outside& out, const std::strin
     return "both sides wait for each other, as they do for a batch that is due while others are "
            "ready: 'headrace profile -- COMMAND' with its import hook tells";
   }
-  if (WorkInTurn(out)) {
-    return "they and the trainer wait for each other, and never work at once: hand out work ahead "
-           "of "
-           "the result that is taken, and compare";
+  if (const std::string who = WorkInTurn(out); !who.empty()) {
+    return fmt::format(
+        "{} and the trainer wait for each other, and hardly ever work at once: hand out work ahead "
+        "of "
+        "the result that is taken, and compare",
+        who);
   }
   const std::optional<OwnTime> own = out.OwnTimes();
   const bool of_thread = out.findings[0].limit == OutsideLimit::kOwnWork ||

@@ -62,17 +62,19 @@ std::string CauseInOwnThreads(const RunView& run, const OperatorRow& op) {
     wakeups += row.value.value_or(0);
   }
   std::map<std::string, double> times_ns;  // of these threads, by cause
-  double sleeps = 0;
+  double sleeps = 0, slept_by_them_ns = 0;
   for (const MeasurementRow& row : run.measurements) {
     if (!row.value || !row.process_id || !processes.contains(*row.process_id)) continue;
     if (!row.operator_name.empty() || !wakers.contains(row.thread)) continue;
-    if (row.metric == "off_cpu_count" && row.cause == "sleep") sleeps += *row.value;
     // Beside one whose work takes longer than a wait's time limit, others are idle, not at a lock.
     const bool is_idle = row.cause == "lock" && slept_ns > locked_ns / 2;
     if (row.metric == "off_cpu_ns" && !is_idle) times_ns[CauseOf(run, row)] += *row.value;
     // Another that computes, but rarely ends such a wait, is not what it waits for.
     const bool often = wakers.at(row.thread) >= kEndsWaitsOften * wakeups;
     if (row.metric == "on_cpu_ns" && often) times_ns["cpu"] += *row.value;
+    if (!often || row.cause != "sleep") continue;
+    if (row.metric == "off_cpu_count") sleeps += *row.value;
+    if (row.metric == "off_cpu_ns") slept_by_them_ns += *row.value;
   }
   if (times_ns.empty()) return "";
   const auto most =
@@ -82,13 +84,11 @@ std::string CauseInOwnThreads(const RunView& run, const OperatorRow& op) {
   if (explains && most.second >= kThreadsExplain * locked_ns) return most.first;
   // Threads of a pool that have nothing to do wait at locks, too.
   if (times_ns["cpu"] >= kThreadsExplain * locked_ns) return "cpu";
-  // One that only looks after the others sleeps long, and its own wait is nobody's.
-  const bool sleep_often = sleeps * 1e9 > kSleepsOften * times_ns["sleep"];
-  const bool of_locks = slept_ns < locked_ns / 2;
-  const double slept = times_ns["sleep"] / locked_ns;
-  return of_locks && sleep_often && slept >= kThreadsExplain && slept < 1 / kThreadsExplain
-             ? "sleep"
-             : "";
+  // One that only looks after the others sleeps long, and seldom.
+  const double slept = slept_by_them_ns / locked_ns;
+  const bool as_long = slept >= kThreadsExplain && slept < 1 / kThreadsExplain;
+  const bool sleep_often = sleeps * 1e9 > kSleepsOften * slept_by_them_ns;
+  return as_long && sleep_often && slept_ns < locked_ns / 2 ? "sleep" : "";
 }
 
 }  // namespace headrace::analysis

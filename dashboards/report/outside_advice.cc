@@ -94,6 +94,8 @@ constexpr const char* kExchangeLess =
     "exchange less with the pool's processes: several items for each task (chunksize of imap and "
     "map), or memory shared with them (multiprocessing.shared_memory). More processes do not help";
 
+constexpr double kAtMostOneCore = 1.1;
+
 std::string AdviceForProducers(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
   const std::string cheaper = CheaperWork(seen);
@@ -112,8 +114,9 @@ std::string AdviceForProducers(const Outside& seen) {
   }
   const bool at_home = unit.kind == seen.units[0].kind;
   if (at_home && seen.goroutines && !seen.goroutines->busiest.empty()) {
-    return fmt::format("make {} cheaper, or divide its work among several goroutines",
-                       seen.goroutines->busiest);
+    const bool is_one = seen.goroutines->busiest_cores < kAtMostOneCore;
+    return fmt::format("make {} cheaper, or divide its work among {} goroutines",
+                       seen.goroutines->busiest, is_one ? "several" : "more");
   }
   if (StartsWorkers(seen)) {
     return "persistent_workers=True in the DataLoader, so that workers are started once; or a "

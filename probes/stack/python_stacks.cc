@@ -223,7 +223,6 @@ void PythonStacks::FindGroups() {
   std::erase_if(groups_, [](const auto& each) { return each.second.members.empty(); });
   std::erase_if(programs_, [&](const auto& each) { return !live.contains(each.first); });
   std::erase_if(failures_, [&](const auto& each) { return !live.contains(each.first); });
-  std::erase_if(had_run_, [&](const auto& each) { return !live.contains(each.first); });
   std::erase_if(next_ns_, [&](const auto& each) { return !live.contains(each.first); });
   std::erase_if(loops_, [&](const auto& each) {
     return !groups_.contains(each.first) &&
@@ -350,8 +349,10 @@ void PythonStacks::Begin(int64_t pid, int64_t root, bool with_children) {
                         : Spawn(command, spy.output, spy.messages, &spy.child);
   if (error == 0) {
     spy.begun_ns = MonotonicNs();
-    spy.is_again = !had_run_.emplace(pid, with_children).second;
-    spy.is_first = is_young && !spy.is_again;
+    const bool had_run = !had_run_.emplace(pid, with_children).second;
+    spy.is_first = is_young && !had_run;
+    // Where processes follow each other, so do the starts of their runs.
+    spy.is_again = had_run || had_run_.size() > kMostSpies;
     spies_[pid] = spy;
     return;
   }

@@ -53,7 +53,7 @@ class PythonStacks : public Probe {
     int64_t root = 0;  // of the process's group
     bool with_children = false;
     bool is_first = false;  // finds the processes that a program starts with
-    bool is_again = false;  // the process had one of this kind before
+    bool is_again = false;  // its start says what later ones are going to cost
     int64_t begun_ns = 0, first_look_ns = 0;
     int looks = 0;                   // at its CPU time
     int64_t start_ns = 0;            // CPU time until the first look
@@ -104,7 +104,7 @@ class PythonStacks : public Probe {
   size_t processes_ = 0;                 // that execute Python
   std::map<int64_t, Group> groups_;      // by root
   std::map<int64_t, Spy> spies_;         // by process
-  // Processes that had a run: of its own, or one with those that it started.
+  // Processes that had a run: of its own, or one with those that it started. Never shrinks.
   std::set<std::pair<int64_t, bool>> had_run_;
   std::map<int64_t, PythonLoops> loops_;  // by root
   std::map<int64_t, int> failures_;       // by process, in a row

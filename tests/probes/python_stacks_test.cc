@@ -350,7 +350,7 @@ while True:
   const auto rest = static_cast<double>(sink.Ns("rest (program.py"));
   // A sleep is longer than asked on a busy machine, both alike.
   EXPECT_NEAR(quarter / (quarter + rest), 0.25, 0.15);
-  // Reading symbols for the first run is done once; that of later runs of a process is not.
+  // What the first run takes is done once; what later ones take is not.
   EXPECT_GT(OnceCpuNs(), once_ns);
   EXPECT_GT(HelperCpuNs() - cpu_ns, OnceCpuNs() - once_ns);
   EXPECT_GT(sink.Ns("<module> (program.py:13, loop 11)"), 0)

@@ -3,6 +3,8 @@
 // for results ahead of the one that is taken lets them work meanwhile.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/run/known_loaders.h"
 #include "analysis/thresholds.h"
@@ -20,8 +22,11 @@ class IdlePool final : public LimitKind {
     if (!model.idle_pool()) return;
     const auto& [s, idle_ratio, at_once] = *model.idle_pool();
     if (settings.parallelism[s] < 1) return;
-    const double batch_s = demands.consumer_s + demands.stage_s[s] / at_once;
-    rows->push_back({this, s, name(), BoundOf(1, demands.asks_late * batch_s)});
+    // At best the workers never wait for a call.
+    const double best_s =
+        std::max(demands.consumer_s, demands.stage_s[s] / settings.parallelism[s]);
+    const double late_s = std::max(0.0, demands.consumer_s + demands.stage_s[s] / at_once - best_s);
+    rows->push_back({this, s, name(), BoundOf(1, best_s + demands.asks_late * late_s)});
   }
 
   std::string Describe(const Limit& /*limit*/) const override {
@@ -61,7 +66,8 @@ class IdlePool final : public LimitKind {
   Relief Relieve(const PipelineModel& /*model*/, const Variant& at, const Limit& limit,
                  Step step) const override {
     const double left = FactorOf(step);
-    Relief relief{at, fmt::format("{:.0f} % less time in which it has no call", 100 * (1 - left))};
+    Relief relief{
+        at, fmt::format("{:.0f} % less time in which its workers have no call", 100 * (1 - left))};
     relief.variant.scales.push_back({Scaled::kAskedLate, limit.index, left});
     return relief;
   }

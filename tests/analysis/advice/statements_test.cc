@@ -35,7 +35,7 @@ TEST(Statements, ALoaderThatEndedLongBeforeSaysLittleOfTheProgram) {
 
 // As a program of Ray does, that shuts its processes down.
 TEST(Statements, ALoaderIsNoLessWhereTheProgramOnlyEnds) {
-  const auto has_verdict = [](double seconds, bool computes) {
+  const auto has_verdict = [](double seconds, bool computes, double worker_ended) {
     Received costs;
     costs.wait_s = 0.004;
     costs.step_cpu_s = 0.004;
@@ -47,11 +47,15 @@ TEST(Statements, ALoaderIsNoLessWhereTheProgramOnlyEnds) {
       if (computes) continue;
       for (StageCounters& stage : window.stages) stage.on_cpu_ns = 0;
     }
+    ProcessRow& worker = run.processes.emplace_back();
+    worker.process_id = 2;
+    worker.ended_ns = static_cast<int64_t>(worker_ended * 1e9);
     return MakeStatements(run).bottleneck.has_value();
   };
-  EXPECT_TRUE(has_verdict(15, false));
-  EXPECT_FALSE(has_verdict(15, true));
-  EXPECT_FALSE(has_verdict(30, false)) << "for long";
+  EXPECT_TRUE(has_verdict(15, false, 10));
+  EXPECT_FALSE(has_verdict(15, true, 10));
+  EXPECT_FALSE(has_verdict(15, false, 15)) << "it hangs until it is stopped";
+  EXPECT_FALSE(has_verdict(30, false, 20)) << "for long";
 }
 
 TEST(Statements, OneThatFeedsTheTrainerForLongDoes) {

@@ -231,7 +231,7 @@ TEST(LimitWords, WhatRelievesIt) {
   EXPECT_EQ(what("order", "order", 1), "queues and window 4 times as long");
   EXPECT_EQ(what("thread", "thread", 0), "a worker that loads while the trainer computes");
   EXPECT_EQ(what("uneven workers", "uneven workers", 1), "workers 9 % less uneven");
-  EXPECT_EQ(what("idle pool", "idle pool", 1), "9 % less time in which it has no call");
+  EXPECT_EQ(what("idle pool", "idle pool", 1), "9 % less time in which its workers have no call");
   EXPECT_EQ(what("memory", "memory", 0), "more memory");
 }
 

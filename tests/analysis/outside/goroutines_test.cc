@@ -54,6 +54,7 @@ TEST(Goroutines, ThePlaceIsNoPartOfTheRunTime) {
             "os.(*File).Read");
   EXPECT_EQ(place("runtime.mallocgc", 5), "main.line");
   EXPECT_EQ(place("os.(*File).Read", 0.5), "") << "less than half";
+  EXPECT_EQ(place(";;", 5), "main.line") << "damaged";
 }
 
 TEST(Goroutines, OneThatComputesAllTheTimeIsTheLimit) {

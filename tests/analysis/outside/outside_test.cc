@@ -148,6 +148,17 @@ TEST(Outside, NamesAQuotaThatIsUsedUpWhileCoresAreFree) {
   EXPECT_NEAR(seen.core_budget.quota->stopped_ratio.value_or(0), 0.9, 1e-9);
 }
 
+// Other processes of the program have the cores, which are not full in its first seconds.
+TEST(Outside, ATrainerThatHardlyGetsACoreIsLimitedByThem) {
+  const auto limit = [](double ready) {
+    OutsideRun run = Loader(2, 0.26, 0.06, 0.05, 0, 0.9, 3.3);
+    run.Runnable(100, "python (main)", ready);
+    return LookFromOutside(run.view).findings[0].limit;
+  };
+  EXPECT_EQ(limit(0.66), OutsideLimit::kCores);
+  EXPECT_EQ(limit(0.2), OutsideLimit::kConsumer);
+}
+
 TEST(Outside, NamesStorageBehindTheWorkers) {
   const Outside seen = LookFromOutside(Loader(2, 0.15, 0.8, 0.15, 0.8, 0.03).view);
   EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kStorage);
@@ -218,8 +229,8 @@ TEST(Outside, WorkInTurnIsToBeHandedOutAhead) {
     return seen.measure;
   };
   EXPECT_EQ(measure(0.36, 1.1),
-            "they and the trainer wait for each other, and never work at once: hand out work ahead "
-            "of the result that is taken, and compare");
+            "2 processes python and the trainer wait for each other, and hardly ever work at once: "
+            "hand out work ahead of the result that is taken, and compare");
   EXPECT_THAT(measure(0.6, 1.6), HasSubstr("record longer"));
   EXPECT_THAT(measure(0.36, 3.9), HasSubstr("record longer")) << "no core is free";
 }

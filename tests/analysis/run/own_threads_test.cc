@@ -119,16 +119,20 @@ TEST(OwnThreads, ThreadsThatComputeAreWhatItWaitsFor) {
 
 // A limiter of requests sleeps in a thread of its own.
 TEST(OwnThreads, OnesThatSleepForAsLongAreWhatItWaitsFor) {
-  const auto cause = [](double sleep_s, double sleeps) {
+  const auto cause = [](double sleep_s, double sleeps, double other_wakeups = 0) {
     RunView run = RunThatWaits();
     AddThread(&run, 3, "pool", 0, 0.5);
     AddRow(&run, 3, "off_cpu_ns", "lock", 60e9).thread = "pool";  // those with nothing to do
     AddRow(&run, 3, "off_cpu_ns", "sleep", sleep_s * 1e9).thread = "pool";
     AddRow(&run, 3, "off_cpu_count", "sleep", sleeps).thread = "pool";
+    MeasurementRow& wakeups = AddRow(&run, 3, "wakeups_count", "lock", other_wakeups);
+    wakeups.thread = "worker (main)";
+    wakeups.subject = "30/other";
     return CauseInOwnThreads(run, run.operators[0]);
   };
   EXPECT_EQ(cause(9.5, 200), "sleep");
   EXPECT_EQ(cause(9.5, 2), "") << "it looks after the others";
+  EXPECT_EQ(cause(9.5, 200, 1000), "") << "another ends its waits";
   EXPECT_EQ(cause(5, 200), "") << "too short";
   EXPECT_EQ(cause(40, 200), "") << "several that sleep anyway";
 }

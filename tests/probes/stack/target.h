@@ -79,7 +79,7 @@ struct RecordingSink : Sink {
     lost[std::string(what)] = {n, total};
   }
 
-  // Samples and shares are of what comes after this.
+  // Samples() and Share() are of what comes after this.
   void Forget() { forgotten = stacks; }
 
   int64_t Samples() const {
