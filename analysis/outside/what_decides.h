@@ -2,7 +2,8 @@
 #pragma once
 #include <string>
 
-#include "analysis/outside/outside.h"
+#include "analysis/outside/units.h"
+#include "analysis/run/run_view.h"
 
 namespace headrace::analysis {
 
