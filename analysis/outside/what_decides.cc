@@ -51,8 +51,7 @@ std::string WhatDecides(const RunView& run, const Outside& out, const std::strin
   if (const std::string who = WorkInTurn(out); !who.empty()) {
     return fmt::format(
         "{} and the trainer wait for each other, and hardly ever work at once: hand out work ahead "
-        "of "
-        "the result that is taken, and compare",
+        "of the result that is taken, and compare",
         who);
   }
   const std::optional<OwnTime> own = out.OwnTimes();

@@ -223,6 +223,7 @@ void PythonStacks::FindGroups() {
   std::erase_if(groups_, [](const auto& each) { return each.second.members.empty(); });
   std::erase_if(programs_, [&](const auto& each) { return !live.contains(each.first); });
   std::erase_if(failures_, [&](const auto& each) { return !live.contains(each.first); });
+  std::erase_if(had_run_, [&](const auto& each) { return !live.contains(each.first); });
   std::erase_if(next_ns_, [&](const auto& each) { return !live.contains(each.first); });
   std::erase_if(loops_, [&](const auto& each) {
     return !groups_.contains(each.first) &&
@@ -352,7 +353,7 @@ void PythonStacks::Begin(int64_t pid, int64_t root, bool with_children) {
     const bool had_run = !had_run_.emplace(pid, with_children).second;
     spy.is_first = is_young && !had_run;
     // Where processes follow each other, so do the starts of their runs.
-    spy.is_again = had_run || had_run_.size() > kMostSpies;
+    spy.is_again = had_run || starts_++ >= kMostSpies;
     spies_[pid] = spy;
     return;
   }

@@ -104,8 +104,9 @@ class PythonStacks : public Probe {
   size_t processes_ = 0;                 // that execute Python
   std::map<int64_t, Group> groups_;      // by root
   std::map<int64_t, Spy> spies_;         // by process
-  // Processes that had a run: of its own, or one with those that it started. Never shrinks.
+  // Living processes that had a run: of its own, or one with those that it started.
   std::set<std::pair<int64_t, bool>> had_run_;
+  size_t starts_ = 0;                     // of first runs
   std::map<int64_t, PythonLoops> loops_;  // by root
   std::map<int64_t, int> failures_;       // by process, in a row
   std::map<int64_t, int64_t> next_ns_;    // by process: not before

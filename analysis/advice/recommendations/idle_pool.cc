@@ -27,8 +27,7 @@ Recommendation AskAhead(const Evidence& e) {
                   WorkersOfStage(e.run(), stage.name, stage.parallelism), stage.name,
                   FormatPercent(idle_ratio), at_once),
       "ask for results ahead of the one that is taken (submit, apply_async, imap): at least as "
-      "many "
-      "as the pool has workers, and one more");
+      "many as the pool has workers, and one more");
 }
 
 HR_RECOMMENDATION(33, "ask a pool for results ahead", "", AskAhead);

@@ -47,8 +47,7 @@ class Stage final : public LimitKind {
     if (IsPyDataset(limit.name, culprit)) {
       return fmt::format(
           "Give {} workers (its argument workers; with use_multiprocessing=True where it computes "
-          "in "
-          "Python): now one thread of Keras calls it, one batch at a time. Or make it cheaper.",
+          "in Python): now one thread of Keras calls it, one batch at a time. Or make it cheaper.",
           culprit.substr(0, culprit.find('.')));
     }
     return fmt::format("No setting helps: stage {} has as many threads as it may. Make {} cheaper.",
