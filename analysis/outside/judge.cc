@@ -10,6 +10,7 @@
 #include "analysis/outside/find_consumer.h"
 #include "analysis/run/own_threads.h"
 #include "analysis/thresholds.h"
+#include "base/library_processes.h"
 
 namespace headrace::analysis {
 OutsideJudge::OutsideJudge(const RunView& run, Outside* out) : run_(run), out_(out) {
@@ -268,12 +269,8 @@ void OutsideJudge::FindDistances(const Totals& totals) {
   }
 }
 
-// A process that runs tasks or an actor of Ray, by the name that Ray gives it; not one of Ray's own
-// actors, which have private names.
 bool OutsideJudge::IsRayWorker(const OutsideUnit& unit) const {
-  const std::string& name = out_->kinds[unit.kind].name;
-  return name.starts_with("ray::") && !name.starts_with("ray::_") &&
-         !name.starts_with("ray::SplitCoord");
+  return headrace::IsRayWorker(out_->kinds[unit.kind].name);
 }
 
 // Whether a unit of the consumer's own process exchanges with other ranks.
@@ -283,9 +280,8 @@ bool OutsideJudge::IsOfOtherRanks(const OutsideUnit& unit) const {
 
 // Whether the consumer is a driver of Ray, whose other threads mostly pass things on.
 bool OutsideJudge::IsRayDriver() const {
-  return std::any_of(out_->units.begin(), out_->units.end(), [&](const OutsideUnit& unit) {
-    return out_->kinds[unit.kind].name.starts_with("ray::");
-  });
+  return std::any_of(out_->units.begin(), out_->units.end(),
+                     [&](const OutsideUnit& unit) { return IsOfRay(out_->kinds[unit.kind].name); });
 }
 
 // Kinds of which a process has a channel into one of kind `home`.
@@ -367,13 +363,17 @@ UnitShares OutsideJudge::Shares(size_t u, const Totals& totals) const {
     other += std::max(0.0, left[Index(cause)]);
   }
   other /= lifetime;
-  shares.file_lock = file_locks_[key] * time.blocked_s[Index(WaitCause::kLock)] / lifetime;
+  const FileLockPart& file_lock = file_locks_[key];
+  shares.file_lock = file_lock.of_locks * time.blocked_s[Index(WaitCause::kLock)] / lifetime;
+  shares.database_lock = file_lock.of_sleeps * shares.sleep;
   if (out_->knowledge < OutsideKnowledge::kCounts) {
     // Who ended them is not known: waits on others are taken as waits on the other side.
     (u == 0 ? shares.wait_input : shares.wait_consumer) += other;
     other = 0;
   }
-  shares.other = other;
+  shares.sleep -= shares.database_lock;
+  shares.file_lock += shares.database_lock;
+  shares.other = other + shares.database_lock;
   return shares;
 }
 
@@ -416,7 +416,7 @@ bool OutsideJudge::IsProducer(size_t u, const Totals& totals) const {
   const OutsideUnit& unit = out_->units[u];
   const double lifetime = totals.times[consumer_].total();
   if (unit.distance < 0 || lifetime <= 0 || IsOfOtherRanks(unit)) return false;
-  if (out_->kinds[unit.kind].name.starts_with("ray::") && !IsRayWorker(unit)) return false;
+  if (out_->kinds[unit.kind].is_service) return false;
   const auto of_machine = [&](const ThreadGroup& group) {
     return group.kind == unit.kind && group.thread == "VM Thread";
   };

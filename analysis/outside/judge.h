@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/outside/file_locks.h"
 #include "analysis/outside/slices.h"
 #include "analysis/outside/units.h"
 #include "analysis/run/run_view.h"
@@ -85,9 +86,9 @@ class OutsideJudge {
   const RunView& run_;
   Outside* out_;
   size_t consumer_ = 0;
-  std::vector<size_t> unit_of_;     // by group
-  std::vector<double> file_locks_;  // by group: FileLockParts
-  std::set<int64_t> receivers_;     // ids of processes that sockets bring bytes to
+  std::vector<size_t> unit_of_;           // by group
+  std::vector<FileLockPart> file_locks_;  // by group
+  std::set<int64_t> receivers_;           // ids of processes that sockets bring bytes to
 };
 
 }  // namespace headrace::analysis

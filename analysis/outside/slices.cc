@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "analysis/thresholds.h"
+#include "base/library_processes.h"
 
 namespace headrace::analysis {
 namespace {
@@ -203,11 +204,9 @@ class Builder {
           name = candidate;
         }
       }
-      // Python starts this one beside those that share memory or are spawned: its times are not
-      // theirs.
-      if (process->command.find("multiprocessing.resource_tracker") != std::string::npos) {
-        name = "resource_tracker";
-      }
+      // A library's own is of another kind than processes of the program that have its name.
+      const std::string service = ServiceName(name, process->command);
+      if (!service.empty()) name = service;
       const auto parent = by_pid.find(process->parent_pid);
       std::optional<size_t> parent_kind;
       if (parent != by_pid.end() && parent->second != process) {
@@ -216,7 +215,7 @@ class Builder {
       }
       const auto key = std::pair(parent_kind ? static_cast<int64_t>(*parent_kind) : -1, name);
       const auto [it, added] = kinds.emplace(key, seen_->kinds.size());
-      if (added) seen_->kinds.push_back({name, {}, {}, parent_kind});
+      if (added) seen_->kinds.push_back({name, {}, {}, parent_kind, !service.empty()});
       if (process->process != name && WithoutNumber(process->process) == name) {
         numbered[it->second].insert(process->process);
       }

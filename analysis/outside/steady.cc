@@ -27,13 +27,15 @@ std::vector<bool> LiveAlong(const Outside& out, const Slices& slices,
 
 // How often the consumer exchanged with others in each slice; or, where other processes work for
 // it until near the end, these with any of its threads: a program that loads its libraries starts
-// threads of its own, and tools. A helper that is asked now and then works for nobody.
+// threads of its own, and tools. A helper that is asked now and then works for nobody, and neither
+// does a library's service.
 std::vector<double> ExchangeIn(const Outside& out, const Slices& slices, size_t consumer,
                                const std::vector<size_t>& all) {
   const size_t kind = out.groups[consumer].kind;
   std::vector<double> with_threads, with_processes;
   size_t working = 0, first = all.size(), last = 0;  // slices in which they did
   const std::vector<bool> live = LiveAlong(out, slices, all);
+  const auto serves = [&](size_t k) { return k != kind && out.kinds[k].is_service; };
   for (const size_t s : all) {
     double threads = 0, processes = 0;
     for (size_t e = 0; e < slices.num_edges; ++e) {
@@ -41,7 +43,7 @@ std::vector<double> ExchangeIn(const Outside& out, const Slices& slices, size_t 
       if (!edge.waker || *edge.waker == edge.wakee) continue;
       const double count = slices.counts[s][e];
       const size_t of = out.groups[*edge.waker].kind, to = out.groups[edge.wakee].kind;
-      if (!live[of] || !live[to]) continue;
+      if (!live[of] || !live[to] || serves(of) || serves(to)) continue;
       if (*edge.waker == consumer || edge.wakee == consumer) threads += count;
       if (of != to && (of == kind || to == kind)) processes += count;
     }

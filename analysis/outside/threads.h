@@ -60,6 +60,7 @@ struct ProcessKind {
   std::string name;
   std::vector<int64_t> process_ids, pids;
   std::optional<size_t> parent;
+  bool is_service = false;  // a library's own, which makes nothing (base/library_processes.h)
 };
 
 // Threads of one name in the processes of one kind.

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/library_processes.h"
 #include "base/program_path.h"
 #include "base/terminal_text.h"
 #include "probes/helper_cpu.h"
@@ -31,12 +32,13 @@ namespace {
 
 constexpr size_t kMostSpies = 12;
 // A process that ends younger than that was short-lived; so long after one the next are expected.
-constexpr int64_t kYoungNs = 10'000'000'000, kCalmNs = 30'000'000'000;
+constexpr int64_t kNewNs = 3'000'000'000, kYoungNs = 10'000'000'000, kCalmNs = 30'000'000'000;
 constexpr size_t kMostStacks = 20'000;
 constexpr size_t kMostBytes = 16 << 20;  // of frames that are kept, and of what one run writes
 constexpr int kMostFailures = 5;
 constexpr int64_t kRetryNs = 1'000'000'000, kLastWaitNs = 2'000'000'000, kPollNs = 5'000'000;
 constexpr int kOutputFd = 3;  // of py-spy
+constexpr char kProbeName[] = "Python stacks";
 
 constexpr char kFix[] = "pip install py-spy, in an environment that is on the PATH";
 
@@ -179,22 +181,43 @@ bool PythonStacks::IsPython(int64_t pid) {
   char link[512];
   const ssize_t n =
       readlink(host_->Path(fmt::format("/proc/{}/exe", pid)).c_str(), link, sizeof link);
-  Program now{std::string(link, n > 0 ? static_cast<size_t>(n) : 0), false};
-  const auto before = programs_.find(pid);
-  if (before != programs_.end() && before->second.path == now.path) return before->second.is_python;
-  now.is_python = now.path.substr(now.path.rfind('/') + 1).starts_with("python");
-  if (!now.is_python) {
-    const std::optional<std::string> maps = host_->Read(fmt::format("/proc/{}/maps", pid));
-    now.is_python = maps && maps->find("/libpython3.") != std::string::npos;
+  const std::string path(link, n > 0 ? static_cast<size_t>(n) : 0);
+  const auto [it, is_new] = programs_.try_emplace(pid);
+  Program& program = it->second;
+  if (is_new) program.seen_ns = MonotonicNs();
+  if (is_new || program.path != path) {
+    program.path = path;
+    program.is_python = path.substr(path.rfind('/') + 1).starts_with("python");
+    if (!program.is_python) {
+      const std::optional<std::string> maps = host_->Read(fmt::format("/proc/{}/maps", pid));
+      program.is_python = maps && maps->find("/libpython3.") != std::string::npos;
+    }
   }
-  return programs_.insert_or_assign(pid, std::move(now)).first->second.is_python;
+  // A child has its parent's words until it becomes another program, which may be Python again.
+  if (program.is_python && MonotonicNs() - program.seen_ns < kNewNs) {
+    program.command = CommandOf(*host_, fmt::format("/proc/{}", pid));
+    std::replace(program.command.begin(), program.command.end(), '\0', ' ');
+  }
+  return program.is_python;
+}
+
+// Ray renames a process when it gives it something to do.
+bool PythonStacks::IsService(int64_t pid, const std::string& name) {
+  const auto program = programs_.find(pid);
+  return !ServiceName(name, program == programs_.end() ? "" : program->second.command).empty();
 }
 
 // Python processes, by the topmost Python process of the target above them.
 void PythonStacks::FindGroups() {
-  std::set<int64_t> python;
+  std::set<int64_t> python, services;
   for (const int64_t pid : target_->pids) {
-    if (IsPython(pid)) python.insert(pid);
+    const auto stat = ReadProcessStat(pid);
+    const bool is_python = IsPython(pid);
+    if (stat && IsService(pid, stat->name)) {
+      services.insert(pid);
+    } else if (is_python) {
+      python.insert(pid);
+    }
   }
   processes_ = python.size();
   const int64_t now = MonotonicNs();
@@ -202,21 +225,29 @@ void PythonStacks::FindGroups() {
   std::map<int64_t, int64_t> roots;  // of each process
   for (const int64_t pid : python) {
     int64_t& root = roots[pid] = pid;
+    bool is_of_service = false;
     int64_t parent = pid;
     for (int depth = 0; depth < 64; ++depth) {
       const auto stat = ReadProcessStat(parent);
       if (!stat || !live.contains(stat->parent_pid)) break;
       parent = stat->parent_pid;
+      is_of_service = is_of_service || services.contains(parent);
       if (python.contains(parent)) root = parent;
     }
     Group& group = groups_.try_emplace(root, Group{now, 0, {}}).first->second;
-    group.members.try_emplace(pid, now);
+    group.members.try_emplace(pid, Member{now, is_of_service});
   }
   for (auto& [root, group] : groups_) {
     std::erase_if(group.members, [&, root = root, &group = group](const auto& member) {
       const auto found = roots.find(member.first);
       if (found != roots.end() && found->second == root) return false;
-      if (found == roots.end() && now - member.second < kYoungNs) group.short_lived_ns = now;
+      const bool has_ended = found == roots.end() && !services.contains(member.first);
+      const Member& seen = member.second;
+      // Who loads its libraries runs tools, which are Python for a moment.
+      const bool is_young = now - seen.seen_ns < kYoungNs;
+      if (has_ended && !seen.is_of_service && is_young && !IsYoung(group)) {
+        group.short_lived_ns = now;
+      }
       return true;
     });
   }
@@ -276,7 +307,7 @@ void PythonStacks::BeginAll() {
     std::vector<int64_t> pids = {root};
     if (!with_children) {
       pids.clear();
-      for (const auto& [pid, seen_ns] : group.members) pids.push_back(pid);
+      for (const auto& [pid, member] : group.members) pids.push_back(pid);
     }
     wanted += pids.size();
     for (const int64_t pid : pids) {
@@ -414,20 +445,24 @@ void PythonStacks::End(int64_t pid, Spy* spy, int status) {
   spies_.erase(pid);
 }
 
-// A run reads the symbols of each process's interpreter and libraries first. What it used up to the
-// first look at it is taken for that, until the second look tells how much the samples take.
-void PythonStacks::SplitStart(Spy* spy, int64_t used_ns) {
+// What of `used_ns` is done only once; below 0 where more was taken for that before. A run reads
+// the symbols of each process's interpreter and libraries first. What it used up to the first look
+// at it is taken for that, until the second look tells how much the samples take.
+int64_t PythonStacks::OnceNs(Spy* spy, int64_t used_ns) {
+  if (spy->is_first) return used_ns;
+  if (spy->is_again) return 0;
   const int64_t now = MonotonicNs();
-  if (spy->looks++ == 0) {
+  const int looks = spy->looks++;
+  if (looks == 0) {
     spy->first_look_ns = now;
     spy->start_ns = used_ns;
-    OnceCpuNs() += used_ns;
-  } else if (spy->looks == 2) {
-    const double per_ns = static_cast<double>(used_ns) /
-                          static_cast<double>(std::max<int64_t>(now - spy->first_look_ns, 1));
-    const double samples_ns = per_ns * static_cast<double>(spy->first_look_ns - spy->begun_ns);
-    OnceCpuNs() -= std::min(static_cast<int64_t>(samples_ns), spy->start_ns);
+    return used_ns;
   }
+  if (looks != 1) return 0;
+  const double per_ns = static_cast<double>(used_ns) /
+                        static_cast<double>(std::max<int64_t>(now - spy->first_look_ns, 1));
+  const double samples_ns = per_ns * static_cast<double>(spy->first_look_ns - spy->begun_ns);
+  return -std::min(static_cast<int64_t>(samples_ns), spy->start_ns);
 }
 
 // Takes what a run left, if it has ended, and its CPU time in any case.
@@ -444,11 +479,9 @@ void PythonStacks::Watch(int64_t pid, Spy* spy) {
   const int64_t used_ns = std::max<int64_t>(0, cpu_ns - spy->cpu_ns);
   HelperCpuNs() += used_ns;
   spy->cpu_ns += used_ns;
-  if (spy->is_first) {
-    OnceCpuNs() += used_ns;
-  } else if (!spy->is_again) {
-    SplitStart(spy, used_ns);
-  }
+  const int64_t once_ns = OnceNs(spy, used_ns);
+  OnceCpuNs() += once_ns;
+  LastingHelperCpuNs()[kProbeName] += used_ns - once_ns;
   if (ended != 0) End(pid, spy, ended < 0 ? -1 : status);
 }
 
@@ -507,7 +540,7 @@ void PythonStacks::Stop() {
 }
 
 HR_PROBE(
-    "Python stacks",
+    kProbeName,
     {.summary = "Python functions with file and line, busy or waiting, up to 10 times a second "
                 "(py-spy)",
      .affects = "which Python functions take the time",

@@ -5,7 +5,8 @@
 //
 // At first one run follows a process and all that it starts. To find these it reads all of /proc
 // ten times a second, which takes two to five hundredths of a core. So when the processes last,
-// each gets a run of its own instead, which takes a small part of that.
+// each gets a run of its own instead, which takes a small part of that; but for those that a
+// library started for itself (base/library_processes.h).
 //
 // A sample stands for the time from one sample to the next, whatever the thread did then. Of the
 // program's own files, in the folders of its script and where it was started, each line says which
@@ -66,12 +67,18 @@ class PythonStacks : public Probe {
   struct Program {
     std::string path;
     bool is_python = false;
+    std::string command;  // of Python, as it began; read again while it is new
+    int64_t seen_ns = 0;
+  };
+  struct Member {
+    int64_t seen_ns = 0;         // first
+    bool is_of_service = false;  // a library's service started it, and ends it as it likes
   };
   // A Python process that no other one of the target started, and those that it did.
   struct Group {
     int64_t begun_ns = 0;
     int64_t short_lived_ns = 0;  // when a young process was last seen to have ended; 0: never
-    std::map<int64_t, int64_t> members;  // -> when it was first seen
+    std::map<int64_t, Member> members;
   };
   struct Key {
     int64_t pid = 0;
@@ -88,10 +95,11 @@ class PythonStacks : public Probe {
   bool FollowsChildren(const Group& group) const;
   bool EndsOthers(int64_t root, const Group& group, bool with_children);
   bool IsPython(int64_t pid);
+  bool IsService(int64_t pid, const std::string& name);
   void BeginAll();
   void Begin(int64_t pid, int64_t root, bool with_children);
   void Watch(int64_t pid, Spy* spy);
-  static void SplitStart(Spy* spy, int64_t used_ns);
+  static int64_t OnceNs(Spy* spy, int64_t used_ns);
   void End(int64_t pid, Spy* spy, int status);
   void Keep(const std::string& text, int64_t pid, const Spy& spy);
   void WaitForAll();

@@ -26,10 +26,13 @@ namespace headrace::probes::stack {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Key;
+using testing::Not;
 
 TEST(PySpyText, ALineIsAStackOfTheInnermostProcess) {
   struct Case {
@@ -314,6 +317,62 @@ TEST_F(PythonStacksOf, WhereProcessesComeAndGoOneRunFollowsThem) {
   kill(static_cast<pid_t>(child), SIGKILL);
   target.pids = {parent.pid()};
   EXPECT_TRUE(ReadUntil(probe, sink, [&] { return sink.Ns("all (t.py") > 0; }));
+}
+
+TEST_F(PythonStacksOf, AServiceOfALibraryGetsNoRun) {
+  const std::filesystem::path script = folder_ / "ray/_private/log_monitor.py";
+  std::filesystem::create_directories(script.parent_path());
+  std::ofstream(script) << "import time; time.sleep(60)";
+  Program service({"python3", script.string()});
+  Program other({"python3", "-c", "import time; time.sleep(60)"});
+  PythonStacksOptions options = Instead(kSaysWhat);
+  options.first_s = 0;
+  PythonStacks probe(options);
+  Target target = TargetOf(service);
+  target.pids.push_back(other.pid());
+  ASSERT_TRUE(probe.Start(host_, target).usable());
+  StackSink sink;
+  // Processes get their runs in turns.
+  ASSERT_TRUE(ReadUntil(probe, sink, [&] { return sink.Ns("alone (t.py") >= 800'000'000; }));
+  EXPECT_THAT(sink.stacks, Not(Contains(Key(HasSubstr(fmt::format("{} ", service.pid()))))));
+}
+
+// Ray starts more workers than it needs, and ends them.
+TEST_F(PythonStacksOf, WorkersThatAServiceEndsAreNotFollowed) {
+  const std::filesystem::path said = folder_ / "children";
+  Program driver({"python3", "-c",
+                  fmt::format("import ctypes, os, time\n"
+                              "name = lambda of: ctypes.CDLL(None).prctl(15, of)\n"
+                              "daemon = os.fork()\n"
+                              "if not daemon:\n"
+                              "  name(b'raylet')\n"
+                              "  child = os.fork()\n"
+                              "  if not child: name(b'ray::MapBatches')\n"
+                              "  else:\n"
+                              "    open('{0}.new', 'w').write(f'{{os.getpid()}} {{child}}')\n"
+                              "    os.rename('{0}.new', '{0}')\n"
+                              "time.sleep(60)",
+                              said.string())});
+  PythonStacksOptions options = Instead(kSaysWhat);
+  options.first_s = 0;
+  PythonStacks probe(options);
+  Target target = TargetOf(driver);
+  ASSERT_TRUE(probe.Start(host_, target).usable());
+  StackSink sink;
+  ASSERT_TRUE(ReadUntil(probe, sink, [&] { return std::filesystem::exists(said); }));
+  int64_t daemon = 0, child = 0;
+  std::ifstream(said) >> daemon >> child;
+  target.pids = {driver.pid(), daemon, child};
+  ASSERT_TRUE(ReadUntil(probe, sink, [&] {
+    return sink.stacks.contains(fmt::format("{} MainThread;alone (t.py:4)", child));
+  }));
+  kill(static_cast<pid_t>(child), SIGKILL);
+  target.pids = {driver.pid(), daemon};
+  const int64_t before = sink.Ns("alone (t.py");
+  EXPECT_TRUE(
+      ReadUntil(probe, sink, [&] { return sink.Ns("alone (t.py") > before + 400'000'000; }));
+  EXPECT_EQ(sink.Ns("all (t.py"), 0);
+  kill(static_cast<pid_t>(daemon), SIGKILL);
 }
 
 // With py-spy itself, where it is installed.

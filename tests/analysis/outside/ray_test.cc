@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/outside/outside.h"
+#include "base/library_processes.h"
 #include "tests/analysis/outside_run.h"
 
 namespace headrace::analysis {
@@ -31,6 +32,81 @@ TEST(OutsideRay, AWorkerFeedsItsDriver) {
 
 TEST(OutsideRay, ADriverThatComputesIsTheLimit) {
   EXPECT_EQ(LookFromOutside(RayDriver(0.96, 0.4).view).findings[0].limit, OutsideLimit::kConsumer);
+}
+
+// It ends waits, as it hands references over, and sleeps between two looks.
+TEST(OutsideRay, ADaemonThatSleepsIsNoLimit) {
+  OutsideRun run;
+  run.Process(1, 0, "python", "python train.py").OnCpu(1, "python (main)", 0.1);
+  run.Waits(1, "python (main)", "poll", 0.4, "2/raylet (main)");
+  run.Waits(1, "python (main)", "lock", 0.48, "3/ray::MapWorker(");
+  run.Process(2, 1, "raylet").OnCpu(2, "raylet (main)", 0.02);
+  run.Blocked(2, "raylet (main)", "sleep", 0.9);
+  run.Process(3, 2, "ray::MapWorker(").OnCpu(3, "ray::MapWorker( (main)", 0.7);
+  run.Waits(3, "ray::MapWorker( (main)", "poll", 0.28, "2/raylet (main)");
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_EQ(seen.units[seen.culprit].name, "process ray::MapWorker( (3)");
+}
+
+// Ray gives a worker's task to a thread of its pool; others of that name have nothing to do.
+TEST(OutsideRay, AWorkersPoolThreadIsNamedByItsFunction) {
+  OutsideRun run;
+  run.Process(1, 0, "python", "python train.py").OnCpu(1, "python (main)", 0.15);
+  run.Waits(1, "python (main)", "lock", 0.83, "1/python");
+  run.OnCpu(1, "python", 0.05).Waits(1, "python", "lock", 0.9, "1/python (main)");
+  run.Process(2, 1, "raylet").OnCpu(2, "raylet (main)", 0.04);
+  run.Process(3, 2, "ray::MapWorker(").OnCpu(3, "ray::MapWorker( (main)", 0.02);
+  run.Waits(3, "ray::MapWorker( (main)", "lock", 0.95, "3/ray::MapWorker(");
+  run.OnCpu(3, "ray::MapWorker(", 0.85);
+  run.Waits(3, "ray::MapWorker(", "lock", 2.1, "3/ray::MapWorker(");
+  EXPECT_NE(LookFromOutside(run.view).findings[0].limit, OutsideLimit::kProducers);
+  const auto sample = [&](int64_t process, const std::string& thread, const std::string& frames) {
+    Sample(thread, frames, 9, &run.view);
+    run.view.stacks.back().process_id = process;
+  };
+  const std::string waits = "Condition.wait (threading.py:327)";
+  sample(1, "MainThread", "main (train.py:9, loop 8);Queue.get (queue.py:171);" + waits);
+  sample(3, "MainThread",
+         "_SingleThreadedWrapper.__call__ (ray/data/_internal/execution/util.py:123);"
+         "Future.result (concurrent/futures/_base.py:451);" +
+             waits);
+  sample(3, "ThreadPoolExecutor-0",
+         "_WorkItem.run (concurrent/futures/thread.py:58);Denoise.__call__ (train.py:5, no loop)");
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_EQ(seen.units[seen.culprit].name, "process ray::MapWorker( (3)");
+  EXPECT_EQ(seen.activity_place, "Denoise.__call__ (train.py:5)");
+}
+
+// Beside a child of the program that has the same name and parent, and is the limit.
+TEST(OutsideRay, AServiceIsTakenForNoChildOfTheProgram) {
+  OutsideRun run;
+  run.Process(1, 0, "python", "python train.py").OnCpu(1, "python (main)", 0.1);
+  run.Waits(1, "python (main)", "pipe", 0.88, "3/python (main)");
+  run.Process(2, 1, "python", "python -u /venv/ray/_private/log_monitor.py --logs-dir=/tmp");
+  run.OnCpu(2, "python (main)", 0.01).Blocked(2, "python (main)", "sleep", 0.97);
+  run.Process(3, 1, "python", "python train.py").OnCpu(3, "python (main)", 0.98);
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+  EXPECT_EQ(seen.units[seen.culprit].name, "process python (3)");
+}
+
+TEST(OutsideRay, NamesTellWhoRunsTasks) {
+  EXPECT_TRUE(IsRayWorker("ray::MapBatches"));
+  EXPECT_TRUE(IsRayWorker("ray::Denoiser.go"));
+  EXPECT_TRUE(IsRayWorker("ray::_RayTrainW"));
+  EXPECT_TRUE(IsRayWorker("ray::_load"));
+  EXPECT_EQ(ServiceName("ray::Denoiser.go", ""), "");
+  for (const char* own :
+       {"ray::IDLE", "ray::_StatsActo", "ray::SplitCoord", "ray::DashboardA", "ray::ActorLocat"}) {
+    EXPECT_FALSE(IsRayWorker(own)) << own;
+    EXPECT_EQ(ServiceName(own, ""), own);
+  }
+  EXPECT_EQ(ServiceName("raylet", ""), "raylet");
+  EXPECT_EQ(ServiceName("python", "/bin/python /lib/ray/dashboard/dashboard.py --host=127.0.0.1"),
+            "ray dashboard.py");
+  EXPECT_EQ(ServiceName("python", "python train.py"), "");
 }
 
 }  // namespace
