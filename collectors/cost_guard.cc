@@ -11,6 +11,7 @@ namespace {
 // looks: of 90 recordings they held 10 % and more in seven, where the programs took 1 to 2 % in
 // all.
 constexpr int64_t kWindowNs = 6'000'000'000, kShortWindowNs = 4'000'000'000;
+constexpr int64_t kLastNs = 2'000'000'000;
 // A program that a recording starts reads its libraries first, and for its first six seconds its
 // Python processes are looked for (probes/stack/python_stacks.h): both cost more than what comes
 // then, and no more of it comes. In these seconds only far too much counts.
@@ -18,6 +19,12 @@ constexpr int64_t kBeginningNs = 8'000'000'000;
 constexpr double kFarTooMuch = 4 * kMostCost;
 // Up to this cost probes are given up one by one, as long as one is so much of it.
 constexpr double kLittleTooMuch = 2 * kMostCost, kGoodPart = 0.1;
+
+// 0 for a probe that had none.
+double ValueOf(const std::map<std::string, double>& values, const std::string& probe) {
+  const auto found = values.find(probe);
+  return found == values.end() ? 0 : found->second;
+}
 
 }  // namespace
 
@@ -31,14 +38,15 @@ TooMuchCost CostGuard::CostBetween(const CostReading& from, const CostReading& t
   TooMuchCost cost;
   std::vector<std::pair<double, std::string>> shares;
   for (const auto& [probe, ns] : to.kernel_programs_ns) {
-    const auto before = from.kernel_programs_ns.find(probe);
-    const double share =
-        (ns - (before == from.kernel_programs_ns.end() ? 0 : before->second)) / used_ns;
+    const double share = (ns - ValueOf(from.kernel_programs_ns, probe)) / used_ns;
     cost.share += share;
     shares.emplace_back(share, probe);
   }
-  cost.share += (to.recorder_cpu_ns - from.recorder_cpu_ns) /
-                (passed_ns * std::max(1.0, num_cores_)) * CoresTaken(from, to);
+  const double per_recorder_ns = CoresTaken(from, to) / (passed_ns * std::max(1.0, num_cores_));
+  cost.share += (to.recorder_cpu_ns - from.recorder_cpu_ns) * per_recorder_ns;
+  for (const auto& [probe, ns] : to.helpers_cpu_ns) {
+    shares.emplace_back((ns - ValueOf(from.helpers_cpu_ns, probe)) * per_recorder_ns, probe);
+  }
   std::sort(shares.rbegin(), shares.rend());
   for (const auto& [share, probe] : shares) {
     const bool is_most = share >= cost.share / 2 && cost.share - share <= kMostCost;
@@ -83,8 +91,10 @@ std::optional<TooMuchCost> CostGuard::Add(const CostReading& reading) {
   const std::optional<TooMuchCost> recent = CostWithin(kShortWindowNs, *begin_ns_);
   const std::optional<TooMuchCost> lasting = CostWithin(kWindowNs, *begin_ns_ + kBeginningNs);
   const bool is_far_too_much = recent && recent->share > kFarTooMuch;
-  // What has passed already is not mended by measuring less.
-  const bool lasts = lasting && lasting->share > kMostCost && recent->share > kMostCost;
+  // What has passed already is not mended by measuring less: a program that starts its workers.
+  const std::optional<TooMuchCost> last = CostWithin(kLastNs, *begin_ns_);
+  const bool lasts =
+      lasting && lasting->share > kMostCost && recent->share > kMostCost && last->share > kMostCost;
   if (!is_far_too_much && !lasts) return std::nullopt;
   readings_.assign({reading});
   return is_far_too_much ? recent : lasting;

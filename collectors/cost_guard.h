@@ -22,6 +22,8 @@ struct CostReading {
   double program_cpu_ns = 0;  // of all processes of the run
   // CPU time that all processes of the machine used; empty: unknown
   std::optional<double> host_busy_ns;
+  // Of the recorder's, what programs took that probes run beside it, by the probe.
+  std::map<std::string, double> helpers_cpu_ns = {};
 };
 
 // What recording took, where that is too much.
@@ -41,9 +43,9 @@ class CostGuard {
 
   // Adds a reading; they are to come about once a second. Returns the share of the program's speed
   // that recording took in the last six to seven seconds, if that was more than kMostCost and still
-  // is, or in the last four to five, if it was more than four times as much; the recorder is then
-  // to step down, and the next answer comes after as long again. The first eight seconds after the
-  // first reading are in no such six.
+  // is in the last two to three, or in the last four to five, if it was more than four times as
+  // much; the recorder is then to step down, and the next answer comes after as long again. The
+  // first eight seconds after the first reading are in no such six.
   std::optional<TooMuchCost> Add(const CostReading& reading);
 
  private:

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kTickJitterNs = 20'000'000;  // the loop's ticks are not quite even
 // A reading takes at most 1/kCostShare of the time between two readings.
 constexpr int64_t kCostShare = 5000;
-constexpr int64_t kYoungCostShare = 1000;  // of those that are read more often in a young run
+constexpr int64_t kYoungCostShare = 400;  // of those that are read more often in a young run
 constexpr int64_t kCostPeriodNs = 1'000'000'000;
 constexpr int64_t kMostPeriodNs = 10'000'000'000;  // however slow it is
 constexpr int64_t kQuickNs = 5'000'000;            // CPU time for one reading

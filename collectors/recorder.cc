@@ -370,9 +370,13 @@ class RecorderLoop {
   // nor at the end, which takes more and saves nothing.
   void WatchCost() {
     if (options_.level || target_.ending) return;
-    const auto cost = cost_guard_.Add({last_ns_, static_cast<double>(cost_.LastingCpuNs()),
-                                       sink_.TotalByProbe("bpf_run_time_ns"),
-                                       static_cast<double>(tree_cpu_ns_), host_busy_ns_});
+    std::map<std::string, double> helpers_ns;
+    for (const auto& [probe, ns] : probes::LastingHelperCpuNs()) {
+      helpers_ns[probe] = static_cast<double>(ns);
+    }
+    const auto cost = cost_guard_.Add(
+        {last_ns_, static_cast<double>(cost_.LastingCpuNs()), sink_.TotalByProbe("bpf_run_time_ns"),
+         static_cast<double>(tree_cpu_ns_), host_busy_ns_, std::move(helpers_ns)});
     if (!cost) return;
     const std::string why = fmt::format(
         "after {:.0f} s recording took {:.1f} % of the program's speed, more than {:.0f} %; "

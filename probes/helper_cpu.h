@@ -2,6 +2,8 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <string>
 
 namespace headrace::probes {
 
@@ -18,6 +20,13 @@ inline std::atomic<int64_t>& HelperCpuNs() {
 // HelperCpuNs().
 inline std::atomic<int64_t>& OnceCpuNs() {
   static std::atomic<int64_t> ns = 0;
+  return ns;
+}
+
+// Of HelperCpuNs() what is not done only once, by the name of the probe that runs the programs: it
+// goes when that probe is given up. Of the thread that reads probes alone.
+inline std::map<std::string, int64_t>& LastingHelperCpuNs() {
+  static std::map<std::string, int64_t> ns;
   return ns;
 }
 

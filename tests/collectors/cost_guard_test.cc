@@ -79,6 +79,30 @@ TEST(CostGuard, NamesTheProbesThatCost) {
   EXPECT_EQ(costly(0.02, 0.01, 0.001), "none is too much");
 }
 
+// Programs beside the recorder are a part of what it takes.
+TEST(CostGuard, NamesTheProbeWhoseProgramsCost) {
+  const auto costly = [](double switches, double recorder, double py_spy) {
+    CostGuard guard(2, 2);
+    for (int s = 0; s <= 60; ++s) {
+      const double now = static_cast<double>(s) * kSecond;
+      const auto answer = guard.Add({s * kSecond,
+                                     recorder * now,
+                                     {{"switches", switches * now}},
+                                     2 * now,
+                                     std::nullopt,
+                                     {{"py-spy", py_spy * now}}});
+      if (answer) {
+        return fmt::format("{:.3f}: {}", answer->share, fmt::join(answer->probes, ", "));
+      }
+    }
+    return std::string("none is too much");
+  };
+  EXPECT_EQ(costly(0.01, 0.06, 0.05), "0.035: py-spy, switches");
+  EXPECT_EQ(costly(0.03, 0.02, 0.01), "0.025: switches, py-spy");
+  EXPECT_EQ(costly(0.01, 0.08, 0.07), "0.045: py-spy") << "without it the rest is little";
+  EXPECT_EQ(costly(0.01, 0.02, 0.01), "none is too much");
+}
+
 TEST(CostGuard, ABurstIsNoCost) {
   CostGuard guard(2, 2);
   double programs = 0;
@@ -88,6 +112,23 @@ TEST(CostGuard, ABurstIsNoCost) {
         guard.Add({s * kSecond, 0, {{"faults", programs}}, 2.0 * s * kSecond, std::nullopt}))
         << s;
   }
+}
+
+TEST(CostGuard, TwoSecondsInWhichWorkersStartAreNoCost) {
+  const auto answers = [](int until) {
+    CostGuard guard(2, 2);
+    double programs = 0;
+    int count = 0;
+    for (int s = 0; s < 20; ++s) {
+      programs += (s > 10 && s < until ? 0.15 : 0.01) * kSecond;
+      count +=
+          guard.Add({s * kSecond, 0, {{"faults", programs}}, 2.0 * s * kSecond, std::nullopt}) !=
+          std::nullopt;
+    }
+    return count;
+  };
+  EXPECT_EQ(answers(13), 0);
+  EXPECT_GT(answers(20), 0);
 }
 
 // The programs are timed a tenth of the time: two seconds may hold two looks at a burst.
