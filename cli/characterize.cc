@@ -48,7 +48,7 @@ HR_COMMAND(
     "characterize",
     {.summary = "studies a model on this host, and shows its figures beside the published ones",
      .examples =
-         "  headrace characterize rm1 rm2 rm3                  # three published models, about 10 "
+         "  headrace characterize rm1 rm2 rm3                  # three published models, about 7 "
          "minutes\n"
          "  headrace characterize rm1 --quick                  # small and short: wide intervals\n"
          "  headrace characterize TABLE --pipeline train.toml --coread jobs.jsonl   # your own\n"

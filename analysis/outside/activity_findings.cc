@@ -24,26 +24,6 @@ bool MayBeAnotherWait(OutsideLimit limit) {
          limit == OutsideLimit::kPauses;
 }
 
-// Threads of the consumer's process but its own: how many of them, on average, are at a time on or
-// ready for a CPU, asleep, at a socket, at storage.
-struct ThreadCounts {
-  double on_cpu = 0, sleep = 0, network = 0, storage = 0, timed_out = 0;
-};
-
-ThreadCounts CountsAtHome(const Outside& out) {
-  ThreadCounts sum;
-  for (size_t u = 1; u < out.units.size(); ++u) {
-    const OutsideUnit& unit = out.units[u];
-    if (unit.kind != out.units[0].kind) continue;
-    sum.on_cpu += unit.threads_count * (unit.shares.on_cpu + unit.shares.runnable);
-    sum.sleep += unit.threads_count * unit.shares.sleep;
-    sum.network += unit.threads_count * unit.shares.network;
-    sum.storage += unit.threads_count * unit.shares.storage;
-    sum.timed_out += unit.threads_count * unit.shares.timed_out;
-  }
-  return sum;
-}
-
 // Whether time limits end most of the polls of the consumer's process, as those of an event loop
 // that is paced: the kernel knows it.
 bool TimersEndPolls(const Outside& out) {
@@ -117,12 +97,35 @@ std::optional<ThreadsFinding> FindAtHome(const Outside& out, bool receives) {
   return std::nullopt;
 }
 
+// What the threads of one of the culprit's processes compute, of those that live at a time.
+double CoresOfEach(const Outside& out) {
+  const OutsideUnit& unit = out.units[out.culprit];
+  double processes = 1;
+  for (const size_t g : unit.groups) {
+    if (out.groups[g].main) processes = std::max(processes, out.groups[g].threads_count);
+  }
+  return unit.threads_count * (unit.shares.on_cpu + unit.shares.runnable) / processes;
+}
+
+// Whether processes that feed the consumer hand over what they have made most of the time, while it
+// waits for that.
+bool MostlyHandOver(const PythonActivity& seen) {
+  if (seen.samples_count < kFewestSamples) return false;
+  const double has_made = seen.Main(Activity::kWaitsForRoom) + seen.Main(Activity::kIdle);
+  return seen.Main(Activity::kHandsOver) >= kThreadsAtOneThing ||
+         (has_made >= kThreadsAtOneThing &&
+          seen.Others(Activity::kHandsOver) >= kThreadsAtOneThing);
+}
+
 // Of processes that feed the consumer: what their main threads are at, or the threads that these
-// wait for. `is_awaited`: the consumer's main thread waits for others most of the time.
-std::optional<ThreadsFinding> FindAtFeeders(const PythonActivity& seen, bool receives,
-                                            bool is_awaited) {
+// wait for. `cores`: what the threads of one of them compute. `is_awaited`: the consumer's main
+// thread waits for others most of the time; `may_be_awaited`: it may, in the steady part.
+std::optional<ThreadsFinding> FindAtFeeders(const PythonActivity& seen, bool receives, double cores,
+                                            bool is_awaited, bool may_be_awaited) {
   if (seen.samples_count < kFewestSamples) return std::nullopt;
-  if (seen.Main(Activity::kWaitsForRoom) >= kClearlyMost && !is_awaited) {
+  if (is_awaited && MostlyHandOver(seen)) return ThreadsFinding{OutsideLimit::kHandOver, ""};
+  const double has_made = seen.Main(Activity::kWaitsForRoom) + seen.Main(Activity::kHandsOver);
+  if (has_made >= kClearlyMost && !is_awaited) {
     return ThreadsFinding{OutsideLimit::kConsumer, ""};
   }
   if (seen.Main(Activity::kNetwork) >= kThreadsAtOneThing)
@@ -132,8 +135,14 @@ std::optional<ThreadsFinding> FindAtFeeders(const PythonActivity& seen, bool rec
   if (seen.Main(Activity::kWaitsForOthers) < kThreadsAtOneThing) return std::nullopt;
   const double network =
       seen.Others(Activity::kNetwork) + (receives ? seen.Others(Activity::kEvents) : 0);
-  const double others = seen.Others(Activity::kSleeps) + seen.Others(Activity::kLocks) +
-                        seen.Others(Activity::kWorks);
+  const double works = seen.Others(Activity::kWorks);
+  const double others = seen.Others(Activity::kSleeps) + seen.Others(Activity::kLocks) + works;
+  // A main thread that waits for one that it gave the work to, as that of a worker of Ray.
+  if (may_be_awaited && works >= kThreadsAtOneThing && works >= kClearlyMost * (network + others) &&
+      cores >= kThreadsAtOneThing * works) {
+    return ThreadsFinding{OutsideLimit::kProducers,
+                          seen.places[static_cast<size_t>(Activity::kWorks)]};
+  }
   if (network < kThreadsAtOneThing || network < kClearlyMost * (network + others))
     return std::nullopt;
   return ThreadsFinding{OutsideLimit::kNetwork,
@@ -216,7 +225,13 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
   if (limit == OutsideLimit::kInterpreter && WaitsForItsTurn(*out)) return;
   // Polls of a process that sockets feed count as the network's, also those of timers.
   const bool may_be_timers = limit == OutsideLimit::kNetwork && at_home && TimersEndPolls(*out);
-  if (!MayBeAnotherWait(limit) && !may_be_timers) return;
+  const auto& home = out->home_activity;
+  const double waits = home ? home->Main(Activity::kWaitsForOthers) : 0;
+  const bool is_awaited = waits >= kThreadsAtOneThing;
+  // Packing and sending computes, too.
+  const bool hands_over = limit == OutsideLimit::kProducers && !at_home && is_awaited &&
+                          out->feeder_activity && MostlyHandOver(*out->feeder_activity);
+  if (!MayBeAnotherWait(limit) && !may_be_timers && !hands_over) return;
   std::optional<ThreadsFinding> found;
   if (at_home && out->goroutines) {
     found = FindAtGoroutines(*out->goroutines);
@@ -227,10 +242,9 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
   } else if (at_home) {
     found = FindAtHome(*out, judge.Receives(0, whole));
   } else if (out->feeder_activity) {
-    const bool is_awaited =
-        out->home_activity &&
-        out->home_activity->Main(Activity::kWaitsForOthers) >= kThreadsAtOneThing;
-    found = FindAtFeeders(*out->feeder_activity, judge.Receives(out->culprit, whole), is_awaited);
+    const bool may_be_awaited = home && home->AtMostIn(out->steady_s, waits) >= kThreadsAtOneThing;
+    found = FindAtFeeders(*out->feeder_activity, judge.Receives(out->culprit, whole),
+                          CoresOfEach(*out), is_awaited, may_be_awaited);
   }
   if (!found) return;
   const OutsideFinding& first = out->findings[0];

@@ -10,6 +10,7 @@ namespace headrace::analysis {
 
 // Nobody makes anything for it.
 OutsideLimit OutsideJudge::LimitAlone(const UnitShares& own) {
+  if (StandsAtAFileLock(own)) return OutsideLimit::kLock;
   const double most = std::max({kAloneWaits, own.on_cpu, own.runnable});
   if (own.storage > most) return OutsideLimit::kStorage;
   if (own.network > most) return OutsideLimit::kNetwork;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "analysis/run/database_locks.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
@@ -22,36 +23,42 @@ bool LocksAFile(std::string_view folded) {
 
 }  // namespace
 
-std::vector<double> FileLockParts(const RunView& run, const SeenThreads& seen) {
+std::vector<FileLockPart> FileLockParts(const RunView& run, const SeenThreads& seen) {
   std::map<int64_t, size_t> kind_of;
   for (size_t k = 0; k < seen.kinds.size(); ++k) {
     for (const int64_t id : seen.kinds[k].process_ids) kind_of[id] = k;
   }
-  struct Locked {
-    double all_ns = 0, on_files_ns = 0;
+  struct Part {
+    double locked_ns = 0, on_files_ns = 0;
+    SqliteSleeps sleeps;
   };
-  std::map<std::pair<size_t, std::string>, Locked> locked;  // by kind and thread
+  std::map<std::pair<size_t, std::string>, Part> parts_of;  // by kind and thread
   for (const StackRow& stack : run.stacks) {
     if (stack.kind != "off_cpu" || !stack.process_id) continue;
-    if (stack.folded.find(";[lock];") == std::string::npos) continue;
     const auto kind = kind_of.find(*stack.process_id);
     if (kind == kind_of.end()) continue;
-    Locked& sums = locked[{kind->second, stack.thread}];
+    Part& part = parts_of[{kind->second, stack.thread}];
+    part.sleeps.Add(stack);
+    if (stack.folded.find(";[lock];") == std::string::npos) continue;
     const auto ns = static_cast<double>(stack.time_ns);
-    sums.all_ns += ns;
-    if (LocksAFile(stack.folded)) sums.on_files_ns += ns;
+    part.locked_ns += ns;
+    if (LocksAFile(stack.folded)) part.on_files_ns += ns;
   }
-  std::vector<double> parts;
+  std::vector<FileLockPart> parts;
   for (const ThreadGroup& group : seen.groups) {
-    const auto found = locked.find({group.kind, WithoutMain(group.thread)});
-    const bool known = found != locked.end() && found->second.all_ns > 0;
-    parts.push_back(known ? found->second.on_files_ns / found->second.all_ns : 0);
+    const Part& part = parts_of[{group.kind, WithoutMain(group.thread)}];
+    parts.push_back(
+        {part.locked_ns > 0 ? part.on_files_ns / part.locked_ns : 0, part.sleeps.ratio()});
   }
   return parts;
 }
 
 bool StandsAtAFileLock(const UnitShares& shares) {
   return shares.file_lock > kLockWaits && shares.file_lock > shares.work() - shares.lock;
+}
+
+bool StandsAtADatabase(const UnitShares& shares) {
+  return StandsAtAFileLock(shares) && shares.database_lock > shares.file_lock / 2;
 }
 
 }  // namespace headrace::analysis

@@ -76,7 +76,8 @@ OutsideLimit WithItsFunctions(const Outside& out, OutsideLimit limit, bool of_ho
   if (at_consumer && (out.IsHeldBack() || starved)) return OutsideLimit::kCores;
   const double waits = std::min(blocked, out.interpreter_ratio.value_or(0));
   // Where it waits longer for what other threads make than for the lock, those threads limit.
-  const bool may_be_turn = at_consumer || (of_home && waits > out.stall_ratio);
+  const bool is_timer = limit == OutsideLimit::kSleep && out.is_interpreter_inferred;
+  const bool may_be_turn = at_consumer || is_timer || (of_home && waits > out.stall_ratio);
   if (may_be_turn && waits > kMaybeForInterpreter && waits > blocked / 2) {
     const double sure =
         (waits - kMaybeForInterpreter) / (kWaitsForInterpreter - kMaybeForInterpreter);
@@ -105,6 +106,20 @@ double MostOfKnowledge(const Outside& out) {
 }
 
 }  // namespace
+
+ThreadCounts CountsAtHome(const Outside& out) {
+  ThreadCounts sum;
+  for (size_t u = 1; u < out.units.size(); ++u) {
+    const OutsideUnit& unit = out.units[u];
+    if (unit.kind != out.units[0].kind) continue;
+    sum.on_cpu += unit.threads_count * (unit.shares.on_cpu + unit.shares.runnable);
+    sum.sleep += unit.threads_count * unit.shares.sleep;
+    sum.network += unit.threads_count * unit.shares.network;
+    sum.storage += unit.threads_count * unit.shares.storage;
+    sum.timed_out += unit.threads_count * unit.shares.timed_out;
+  }
+  return sum;
+}
 
 bool StepIsSeen(const Outside& out) {
   const std::optional<OwnTime> own = out.OwnTimes();
@@ -147,6 +162,9 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
     if (each == OutsideLimit::kInterpreter || each == OutsideLimit::kLock) {
       likely = std::min(most, kThreadsInTurn);
     }
+    if (each == OutsideLimit::kInterpreter && out->is_interpreter_inferred) {
+      likely = std::min(likely, kSampledThread);
+    }
     const bool in_run_time =
         each == OutsideLimit::kConsumer && of_home && culprit != 0 && out->HasStepInRunTime();
     if (in_run_time && !StepIsSeen(*out)) likely = std::min(likely, kStepInRunTime);
@@ -177,6 +195,21 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
 bool WaitsForItsTurn(const Outside& out) {
   const double waits = out.interpreter_ratio.value_or(0);
   return waits > kWaitsForInterpreter && waits > out.stall_ratio;
+}
+
+void InferInterpreterWaits(Outside* out) {
+  const auto own = out->OwnTimes();
+  if (!own || out->is_interpreter_all || !out->home_activity) return;
+  const PythonActivity& seen = *out->home_activity;
+  if (seen.samples_count < kFewestSamples) return;
+  const double others = seen.Others(Activity::kWorks) + seen.Others(Activity::kHandsOver);
+  if (seen.AtMostIn(out->steady_s, others) < kThreadsAtOneThing) return;
+  const double at_work = 1 - own->waits - seen.Main(Activity::kSleeps);
+  // Whoever has the lock computes meanwhile: a call into C that waits gives it back.
+  const double waits = std::min({out->units[0].shares.sleep, at_work, CountsAtHome(*out).on_cpu});
+  if (waits <= out->interpreter_ratio.value_or(0)) return;
+  out->interpreter_ratio = waits;
+  out->is_interpreter_inferred = true;
 }
 
 void FindBusyThread(double lost_share, Outside* out) {

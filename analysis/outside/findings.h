@@ -11,6 +11,18 @@
 
 namespace headrace::analysis {
 
+// Threads of the consumer's process but its own: how many of them, on average, are at a time on or
+// ready for a CPU, asleep, at a socket, at storage.
+struct ThreadCounts {
+  double on_cpu = 0, sleep = 0, network = 0, storage = 0, timed_out = 0;
+};
+ThreadCounts CountsAtHome(const Outside& out);
+
+// Where by Python's functions the consumer's thread is at work, by the kernel it waits with a time
+// limit, and another thread of Python is at work meanwhile: CPython waits for its interpreter's
+// lock so. Raises `interpreter_ratio` to that. Before AddFindings.
+void InferInterpreterWaits(Outside* out);
+
 // Fills in `findings` and `stall_interval`. `all`: indexes of the slices that the verdict is about;
 // `lost_share`: of what was recorded, 0 to 1. `judge` has the units of `out`.
 void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<size_t>& all,

@@ -61,8 +61,8 @@ std::string ShortName(std::string_view frame) {
 // language's run-time, or without a name.
 bool IsNamed(std::string_view frame) {
   constexpr std::string_view kNames[] = {
-      "main",     "clone",    "clone3",        "start_thread", "thread_native_entry",
-      "operator", "JavaMain", "ThreadJavaMain"};
+      "main",     "clone",    "clone3",         "start_thread", "thread_native_entry",
+      "operator", "JavaMain", "ThreadJavaMain", "thread_entry"};
   constexpr std::string_view kRunTimes[] = {
       "_",      "std::",        "core::",     "alloc::", "runtime.", "boost::",
       "absl::", "JavaThread::", "JavaCalls:", "jni_",    "Thread::"};

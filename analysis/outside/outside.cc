@@ -435,6 +435,7 @@ void LookIntoConsumer(const RunView& run, const ThreadTimes& seen, Outside* out)
     out->interpreter_ratio = blocked * std::min(1.0, waits->seconds / seen.blocked());
     out->is_interpreter_all = waits->is_all;
   }
+  InferInterpreterWaits(out);
 }
 
 // What the culprit does, once it is known.
@@ -533,12 +534,12 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
 
   out.steady_s = whole.times[judge.consumer()].total();
   const ThreadTimes& seen = totals.times[judge.consumer()];
+  out.home_activity = LookAtActivity(run, out.kinds[out.units[0].kind].process_ids);
   if (out.groups[judge.consumer()].main) LookIntoConsumer(run, seen, &out);
   SayUnseenAccelerator(&out);
   AddFindings(judge, slices, all, lost.share, &out);
   const auto [limit, culprit] = judge.Decide(whole);
   out.culprit = out.findings[0].limit == limit ? culprit : 0;
-  out.home_activity = LookAtActivity(run, out.kinds[out.units[0].kind].process_ids);
   if (out.home_activity && OnlyImports(*out.home_activity, seen.total())) {
     out.withheld = fmt::format(
         "{} loaded its modules nearly all the time that its functions were seen; "

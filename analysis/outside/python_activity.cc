@@ -96,6 +96,21 @@ bool Pickles(const PythonFrame& frame) {
   return name == "recv" || name == "send";
 }
 
+// Objects on their way to another process: into a pipe, or in the thread that packs what was put
+// into a queue, unless that one waits for something to do.
+bool SendsObjects(const std::vector<PythonFrame>& frames) {
+  const PythonFrame& last = frames.back();
+  if (last.is_own) return false;
+  if (IsIn(last, "multiprocessing/connection.py")) {
+    const std::string_view name = last.function.substr(last.function.rfind('.') + 1);
+    return name == "_send" || name == "_send_bytes" || name == "send_bytes";
+  }
+  if (IsIn(last, "threading.py")) return false;
+  return std::any_of(frames.begin(), frames.end() - 1, [](const PythonFrame& frame) {
+    return IsIn(frame, "multiprocessing/queues.py") && frame.function.ends_with("_feed");
+  });
+}
+
 // The threads of a multiprocessing.Pool in the process that has it.
 bool HandlesPool(const std::vector<PythonFrame>& frames) {
   return std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
@@ -123,14 +138,16 @@ Activity ActivityOf(const std::vector<PythonFrame>& frames) {
   // Those that lock a file look for it again and again.
   for (size_t f = frames.size() - std::min<size_t>(4, frames.size()); f < frames.size(); ++f) {
     const Known* known = FindKnown(frames[f]);
-    // Queues between processes have locks of their own.
-    const bool of_queue = f > 0 && IsIn(frames[f - 1], "multiprocessing/queues.py");
+    // Queues between processes have locks of their own, and so has what Ray keeps ready.
+    const bool of_queue = f > 0 && (IsIn(frames[f - 1], "multiprocessing/queues.py") ||
+                                    IsIn(frames[f - 1], "ray/"));
     if (known != nullptr && known->activity == Activity::kLocks && !of_queue) {
       return Activity::kLocks;
     }
   }
   if (Sleeps(last)) return Activity::kSleeps;
   if (last.locks) return Activity::kLocks;
+  if (SendsObjects(frames) && !HandlesPool(frames)) return Activity::kHandsOver;
   if (Pickles(last)) return Activity::kWorks;
   if (!OnlyWaits(last)) {
     // A function in which a thread waits without calling another.

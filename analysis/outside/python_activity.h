@@ -3,6 +3,7 @@
 // threads before CPython 3.14 by one name, so that the time of one that works is lost among that of
 // a pool's idle ones.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +23,9 @@ enum class Activity : uint8_t {
   kNetwork,         // for a socket
   kEvents,          // an event loop with nothing to do: for sockets, timers, or other threads
   kSleeps,
-  kLocks,  // waits at a lock or semaphore
-  kWorks   // anything else: computes, or waits in a library that is not Python
+  kLocks,      // waits at a lock or semaphore
+  kHandsOver,  // packs objects for another process, or sends them
+  kWorks       // anything else: computes, or waits in a library that is not Python
 };
 inline constexpr size_t kNumActivities = static_cast<size_t>(Activity::kWorks) + 1;
 
@@ -45,6 +47,10 @@ struct PythonActivity {
 
   double Others(Activity activity) const { return others[static_cast<size_t>(activity)]; }
   double Main(Activity activity) const { return main[static_cast<size_t>(activity)]; }
+  // The most that a mean number of threads, of all samples, may be in `seconds` of them.
+  double AtMostIn(double seconds, double threads) const {
+    return seconds > 0 ? threads * std::max(1.0, sampled_s / seconds) : threads;
+  }
 };
 
 // Nothing where the main threads of these processes were never sampled.

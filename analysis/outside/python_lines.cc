@@ -25,7 +25,49 @@ std::string WithoutComprehensions(std::string function) {
   }
 }
 
+double SecondsOf(const std::vector<WeighedStack>& stacks) {
+  double seconds = 0;
+  for (const WeighedStack& stack : stacks) seconds += stack.seconds;
+  return seconds;
+}
+
+// "_call_callback_hooks", "Module._wrapped_call_impl", "decorate.<locals>.inner".
+bool OnlyCalls(std::string_view function) {
+  const std::string_view name = function.substr(function.rfind('.') + 1);
+  return name.starts_with("_call") || name.starts_with("_wrapped") || name == "__call__" ||
+         function.find("<locals>") != std::string_view::npos;
+}
+
+// Those of the stacks that have the function that most of them have at that depth.
+std::vector<WeighedStack> MostAt(const std::vector<WeighedStack>& stacks, size_t depth) {
+  std::map<std::pair<std::string_view, std::string_view>, std::vector<WeighedStack>> functions;
+  for (const WeighedStack& stack : stacks) {
+    if (depth >= stack.frames->size()) continue;
+    const PythonFrame& frame = (*stack.frames)[depth];
+    functions[{frame.file, frame.function}].push_back(stack);
+  }
+  const auto most = std::max_element(
+      functions.begin(), functions.end(),
+      [](const auto& a, const auto& b) { return SecondsOf(a.second) < SecondsOf(b.second); });
+  return most == functions.end() ? std::vector<WeighedStack>() : most->second;
+}
+
 }  // namespace
+
+std::optional<PythonPlace> DeepestOfMost(std::vector<WeighedStack> stacks, size_t first,
+                                         double all_s) {
+  std::optional<PythonPlace> place;
+  for (size_t depth = first;; ++depth) {
+    stacks = MostAt(stacks, depth);
+    const double seconds = SecondsOf(stacks);
+    if (stacks.empty() || seconds < kPlaceIsFunction * all_s) return place;
+    if (OnlyCalls((*stacks[0].frames)[depth].function)) continue;
+    PythonLines lines;
+    for (const WeighedStack& stack : stacks) lines.Add(&(*stack.frames)[depth], stack.seconds);
+    lines.Add(nullptr, std::max(0.0, all_s - seconds));
+    place = lines.Busiest();
+  }
+}
 
 void PythonLines::Add(const PythonFrame* frame, double seconds) {
   seconds_ += seconds;

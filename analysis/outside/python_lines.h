@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "analysis/run/python_frames.h"
 
@@ -13,6 +14,12 @@ namespace headrace::analysis {
 struct PythonPlace {
   std::string name;  // "with_backoff (flaky_store.py:28)"; without a line where it is in several
   double ratio = 0;  // of the samples
+};
+
+// A sampled stack, and how long it stands for.
+struct WeighedStack {
+  const std::vector<PythonFrame>* frames = nullptr;
+  double seconds = 0;
 };
 
 // Samples by function and line.
@@ -32,5 +39,11 @@ class PythonLines {
   std::map<std::pair<std::string, std::string>, Function> functions_;  // by file and name
   double seconds_ = 0;
 };
+
+// Of stacks without a function of the program from `first` on: the deepest function of a library
+// that so much of `all_s` is in that PythonLines names it, but for those that only call others.
+// Nothing where there is none, or where `all_s` is little.
+std::optional<PythonPlace> DeepestOfMost(std::vector<WeighedStack> stacks, size_t first,
+                                         double all_s);
 
 }  // namespace headrace::analysis

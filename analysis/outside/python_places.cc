@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/outside/python_time.h"
+#include "analysis/outside/threads.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
@@ -105,6 +106,27 @@ std::optional<Activity> ActivityIn(const RunView& run, const OperatorRow& op) {
   const auto* most = std::max_element(seconds.begin(), seconds.end());
   if (samples_count < kFewestSamples || *most < kClearlyMost * all_s) return std::nullopt;
   return static_cast<Activity>(most - seconds.begin());
+}
+
+bool WorksInOwnThreads(const RunView& run, const OperatorRow& op) {
+  std::set<int64_t> ids;
+  for (const MeasurementRow& row : run.measurements) {
+    const bool waits = row.metric == "off_cpu_ns" && row.value && row.process_id;
+    if (waits && row.operator_name == op.name && row.stage == op.stage) ids.insert(*row.process_id);
+  }
+  const auto seen = LookAtActivity(run, {ids.begin(), ids.end()});
+  if (!seen || seen->samples_count < kFewestSamples) return false;
+  const double works = seen->Others(Activity::kWorks);
+  const double all = works + seen->Others(Activity::kSleeps) + seen->Others(Activity::kNetwork) +
+                     seen->Others(Activity::kLocks);
+  if (works < kThreadsAtOneThing || works < kClearlyMost * all) return false;
+  double on_cpu_s = 0;
+  for (const MeasurementRow& row : run.measurements) {
+    const bool counts = row.metric == "on_cpu_ns" && row.value && row.process_id &&
+                        ids.contains(*row.process_id) && row.operator_name.empty();
+    if (counts && !IsMainThread(row.thread)) on_cpu_s += *row.value * 1e-9;
+  }
+  return on_cpu_s >= kThreadsAtOneThing * works * seen->sampled_s;
 }
 
 std::optional<WorkerTime> LookAtWorkers(const RunView& run,

@@ -26,6 +26,11 @@ struct WorkerTime {
 // not clear. What Python threads do for an operator of tf.data counts as its own.
 std::optional<Activity> ActivityIn(const RunView& run, const OperatorRow& op);
 
+// Whether the threads beside the first one mostly compute in processes in which the operator
+// waits: by samples they are at work, and they use a CPU meanwhile. The kernel may know them and
+// idle ones by one name.
+bool WorksInOwnThreads(const RunView& run, const OperatorRow& op);
+
 // Of these processes; nothing where they were hardly sampled.
 std::optional<WorkerTime> LookAtWorkers(const RunView& run,
                                         const std::vector<int64_t>& process_ids);

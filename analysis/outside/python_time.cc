@@ -368,6 +368,12 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
   bool is_told = false;  // whether the samples tell anything
   LargestParts loads, receives, steps, unknown;
   PythonLines step_lines;
+  std::vector<WeighedStack> in_libraries;  // of the step
+  const auto add_step = [&](const Sample& sample) {
+    const PythonFrame* own = InnermostOwn(sample.frames, depth);
+    step_lines.Add(own, sample.seconds);
+    if (own == nullptr) in_libraries.push_back({&sample.frames, sample.seconds});
+  };
   for (const Sample& sample : samples) {
     time.samples_count += sample.samples_count;
     time.seconds += sample.seconds;
@@ -393,12 +399,12 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
         time.step_s += sample.seconds;
         time.step_by_name_s += by_name_s;
         steps.Add("", function, sample.seconds);
-        step_lines.Add(InnermostOwn(sample.frames, depth), sample.seconds);
+        add_step(sample);
         break;
       case Reading::Kind::kUnknown:
         time.unknown_s += sample.seconds;
         unknown.Add("", function, sample.seconds);
-        step_lines.Add(InnermostOwn(sample.frames, depth), sample.seconds);
+        add_step(sample);
         break;
     }
   }
@@ -408,6 +414,12 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
   time.step_function = steps.Most().second;
   time.unknown_function = unknown.Most().second;
   time.step_place = step_lines.Busiest();
+  if (!time.step_place) {
+    time.step_place = DeepestOfMost(in_libraries, depth + 1, time.step_s + time.unknown_s);
+    if (time.step_place && time.step_s > time.unknown_s) {
+      time.step_function = time.step_place->name;
+    }
+  }
   return time;
 }
 

@@ -34,7 +34,9 @@ struct PythonTime {
   std::string operator_name, function;
   std::string receive_function;                 // of most of `receives_s`
   std::string step_function, unknown_function;  // of most of `step_s`, of `unknown_s`
-  std::optional<PythonPlace> step_place;        // of both together, as deep as the program goes
+  // Of both together, as deep as the program goes, or where it is in none of its functions, a
+  // library.
+  std::optional<PythonPlace> step_place;
 };
 
 // The samples cannot tell reading a batch from waiting for it. `blocked_ratio`: the share of its

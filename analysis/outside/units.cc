@@ -13,9 +13,9 @@ const char* UnitRoleName(UnitRole role) {
 }
 
 const char* OutsideLimitName(OutsideLimit limit) {
-  constexpr const char* kNames[] = {"producers", "cores",       "storage", "network",
-                                    "lock",      "interpreter", "sleep",   "consumer",
-                                    "pauses",    "own work",    "alone",   "none"};
+  constexpr const char* kNames[] = {"producers",   "cores",     "storage", "network",  "lock",
+                                    "interpreter", "hand-over", "sleep",   "consumer", "pauses",
+                                    "own work",    "alone",     "none"};
   return kNames[static_cast<int>(limit)];
 }
 
@@ -64,6 +64,8 @@ std::string Outside::LimitWord(OutsideLimit limit) const {
       return "the lock of Python's interpreter (GIL)";
     case OutsideLimit::kLock:
       return "a lock";
+    case OutsideLimit::kHandOver:
+      return "handing over objects between processes";
     case OutsideLimit::kSleep:
       return "a timer";
     case OutsideLimit::kConsumer:

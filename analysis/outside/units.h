@@ -31,7 +31,8 @@ struct UnitShares {
   double stopped = 0;        // by a signal or a debugger
   double timed_out = 0;      // of `network` or `sleep`: in polls that their time limits ended
   double other = 0;          // ended by no thread that is known
-  double file_lock = 0;      // of those: in calls that lock a file (flock, fcntl), by stacks
+  double file_lock = 0;      // of the waits above: to lock a file (flock, fcntl), by stacks
+  double database_lock = 0;  // of those: asleep in SQLite
 
   // The part that its work alone would need.
   double work() const { return on_cpu + runnable + storage + network + sleep + lock; }
@@ -74,6 +75,7 @@ enum class OutsideLimit : uint8_t {
   kNetwork,
   kLock,
   kInterpreter,  // Python's, of which one thread at a time runs
+  kHandOver,     // packing objects, and sending them from one process to another
   kSleep,
   kConsumer,
   kPauses,   // each side waits for the other: what lies between them is too little
@@ -157,6 +159,7 @@ struct Outside : SeenThreads {
   // stacks: at least; and whether there is no more of it.
   std::optional<double> interpreter_ratio;
   bool is_interpreter_all = false;
+  bool is_interpreter_inferred = false;  // from what its functions and the kernel say of its waits
   // Whether findings[0] is python_threads->busy_thread.
   bool is_busy_thread = false;
   std::vector<std::string> unknown;  // what cannot be said, a sentence each

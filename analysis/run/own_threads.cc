@@ -68,9 +68,12 @@ std::string CauseInOwnThreads(const RunView& run, const OperatorRow& op) {
     if (!row.operator_name.empty() || !wakers.contains(row.thread)) continue;
     // Beside one whose work takes longer than a wait's time limit, others are idle, not at a lock.
     const bool is_idle = row.cause == "lock" && slept_ns > locked_ns / 2;
-    if (row.metric == "off_cpu_ns" && !is_idle) times_ns[CauseOf(run, row)] += *row.value;
-    // Another that computes, but rarely ends such a wait, is not what it waits for.
+    // Another that computes, or polls sockets as Ray's run-time does all the time, but rarely ends
+    // such a wait, is not what it waits for.
     const bool often = wakers.at(row.thread) >= kEndsWaitsOften * wakeups;
+    const std::string cause = CauseOf(run, row);
+    const bool counts = often || cause == row.cause;
+    if (row.metric == "off_cpu_ns" && !is_idle && counts) times_ns[cause] += *row.value;
     if (row.metric == "on_cpu_ns" && often) times_ns["cpu"] += *row.value;
     if (!often || row.cause != "sleep") continue;
     if (row.metric == "off_cpu_count") sleeps += *row.value;

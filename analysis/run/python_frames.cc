@@ -298,8 +298,9 @@ bool Waits(const std::vector<PythonFrame>& frames) {
       return Contains(frame.function, "rebuild_");
     });
   }
-  // tf.data makes batches in threads of its own.
-  return Contains(last.function, "iterator_get_next");
+  // tf.data makes batches in threads of its own, and Ray Data in processes.
+  return Contains(last.function, "iterator_get_next") ||
+         Contains(last.function, "get_output_blocking");
 }
 
 bool ReceivesBytes(const std::vector<PythonFrame>& frames) {
@@ -367,6 +368,28 @@ bool IsAside(const std::vector<PythonFrame>& frames) {
   });
 }
 
+namespace {
+
+// A collate_fn may be called anything, or be an object that is called. What takes items by their
+// index calls nothing else but the data set's __getitem__ or __getitems__, which may be decorated.
+bool CollatesByAnyName(const std::vector<PythonFrame>& frames) {
+  const auto fetch = std::find_if(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+    return Contains(frame.file, "_utils/fetch.py") &&
+           Contains(frame.function, "MapDatasetFetcher.fetch");
+  });
+  if (fetch == frames.end()) return false;
+  for (auto called = fetch + 1; called != frames.end(); ++called) {
+    if (Contains(called->function, "__getitem")) return false;
+    const bool wraps = Contains(called->function, "<locals>") ||
+                       Contains(called->file, "contextlib.py") ||
+                       Contains(called->file, "functools.py");
+    if (!wraps) break;
+  }
+  return fetch + 1 != frames.end() && !Contains(fetch[1].file, "_utils/fetch.py");
+}
+
+}  // namespace
+
 const char* OperatorOf(const std::vector<PythonFrame>& frames, size_t first) {
   const auto any = [&](auto matches) {
     return std::any_of(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end(), matches);
@@ -380,6 +403,7 @@ const char* OperatorOf(const std::vector<PythonFrame>& frames, size_t first) {
   if (StartsProcess(frames)) return "start_workers";
   if (in_function("_next_index") || in_file("torch/utils/data/sampler.py")) return "sampler";
   if (in_function("collate") || in_file("_utils/collate.py")) return "collate";
+  if (CollatesByAnyName(frames)) return "collate";
   if (in_file("_utils/fetch.py")) return "getitem";
   if (in_file("_utils/pin_memory.py")) return "pin_memory";
   if (in_file("multiprocessing/reduction") || in_file("multiprocessing/queues.py")) {

@@ -10,6 +10,7 @@
 #include "analysis/model/cores_users.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/outside/python_places.h"
+#include "analysis/run/database_locks.h"
 #include "analysis/run/own_threads.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
@@ -63,7 +64,14 @@ std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorR
     if (std::string_view(wait.cause) != "lock" && std::string_view(wait.cause) != "sleep") {
       return wait;
     }
-    const std::string behind = analysis::CauseInOwnThreads(run, op);
+    constexpr double kMostSleeps = 0.5;
+    if (std::string_view(wait.cause) == "sleep" &&
+        analysis::SqliteSleepRatio(run, op) > kMostSleeps) {
+      return MainWait{"database", "waits for a lock on an SQLite database",
+                      "waiting for a lock on an SQLite database", wait.share};
+    }
+    std::string behind = analysis::CauseInOwnThreads(run, op);
+    if (behind == "sleep" && analysis::WorksInOwnThreads(run, op)) behind = "cpu";
     for (const MainWait& other : kBehindThreads) {
       if (behind == other.cause)
         return MainWait{other.cause, other.does, other.waiting, wait.share};

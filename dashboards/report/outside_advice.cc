@@ -94,6 +94,15 @@ constexpr const char* kExchangeLess =
     "exchange less with the pool's processes: several items for each task (chunksize of imap and "
     "map), or memory shared with them (multiprocessing.shared_memory). More processes do not help";
 
+constexpr const char* kShareMemory =
+    "share memory between the processes instead of pickling into a pipe: "
+    "multiprocessing.shared_memory, or torch tensors in place of arrays. More processes hardly "
+    "help";
+
+constexpr const char* kDatabaseAdvice =
+    "let readers go on beside the one that writes (PRAGMA journal_mode=WAL), or hold the lock for "
+    "less time: shorter transactions";
+
 constexpr double kAtMostOneCore = 1.1;
 
 std::string AdviceForProducers(const Outside& seen) {
@@ -276,9 +285,12 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
       if (analysis::PoolTakesInterpreter(seen)) return kExchangeLess;
       return "processes instead of threads: one thread of a process runs Python at a time";
     case OutsideLimit::kLock:
+      if (analysis::StandsAtADatabase(seen.units[seen.culprit].shares)) return kDatabaseAdvice;
       return fmt::format(
           "hold the lock for less time or split it: more {} only wait for it",
           analysis::StandsAtAFileLock(seen.units[seen.culprit].shares) ? "processes" : "threads");
+    case OutsideLimit::kHandOver:
+      return kShareMemory;
     case OutsideLimit::kSleep:
       return "find what sleeps: a retry, a rate limit or polling (stacks off the CPU name it)";
     case OutsideLimit::kConsumer:

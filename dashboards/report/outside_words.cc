@@ -81,7 +81,9 @@ std::string WhereTimeGoes(const Outside& seen, size_t u) {
                                                        {shares.sleep, "sleeping on a timer"},
                                                        {shares.stopped, "stopped"}};
   if (consumer && !seen.HasProducers()) {
-    const double waits = shares.lock + shares.wait_consumer + shares.wait_input + shares.other;
+    const double waits = shares.lock + shares.wait_consumer + shares.wait_input + shares.other -
+                         shares.database_lock;
+    parts.emplace_back(shares.database_lock, "waiting for a lock in SQLite");
     for (auto& part : WaitsByCause(seen, seen.units[u], waits)) parts.push_back(std::move(part));
   } else {
     parts.insert(parts.end(), {{shares.lock, "waiting for each other"},
@@ -94,7 +96,8 @@ std::string WhereTimeGoes(const Outside& seen, size_t u) {
       const auto most = std::max_element(
           parts.end() - 4, parts.end(),
           [](const auto& one, const auto& other) { return one.first < other.first; });
-      most->second = "waiting to lock a file";
+      most->second = analysis::StandsAtADatabase(shares) ? "waiting for a lock in SQLite"
+                                                         : "waiting to lock a file";
     }
   }
   std::string text;
@@ -146,6 +149,9 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
       }
       break;
     case OutsideLimit::kLock:
+      if (analysis::StandsAtADatabase(seen.units[seen.culprit].shares)) {
+        return "a lock on an SQLite database";
+      }
       if (analysis::StandsAtAFileLock(seen.units[seen.culprit].shares)) return "a lock on a file";
       break;
     case OutsideLimit::kInterpreter:
@@ -294,7 +300,8 @@ std::string LimitOfOne(const Outside& seen) {
     return fmt::format("{} ({}): {}{}", LimitWord(seen, OutsideLimit::kAlone), unit.name, waits,
                        seen.IsByFunctions() ? "; " + InTurn(seen) : "");
   }
-  if (!seen.decided && (first.limit == OutsideLimit::kAlone || !seen.HasProducers())) {
+  const bool is_one = !seen.HasProducers() && first.limit != OutsideLimit::kInterpreter;
+  if (!seen.decided && (first.limit == OutsideLimit::kAlone || is_one)) {
     const std::string in_turn = InTurn(seen);
     return fmt::format("{} ({}){}", LimitWord(seen, OutsideLimit::kAlone), unit.name,
                        in_turn.empty() ? "" : ": " + in_turn);

@@ -91,15 +91,20 @@ std::string AdviceForOwnWork(const analysis::Outside& seen) {
       {"unpickle",
        "More workers do not help. Send fewer and larger objects, as tensors: one tensor for a "
        "batch instead of many small ones"},
+      {"recv_bytes",
+       "More workers do not help. Send less, or share it: torch tensors in place of arrays, which "
+       "are pickled and copied through a pipe"},
       {"start_workers",
        "persistent_workers=True, and one DataLoader for all epochs: workers are started again and "
        "again, at the latest in each epoch"},
       {"pin_memory", "pin_memory=False, or fewer and larger tensors"},
       {"getitem", "num_workers 0 -> 1 or more, so that loading runs beside the step"},
       {"collate", "num_workers 0 -> 1 or more, or a cheaper collate_fn"}};
-  const auto* const known =
-      std::find_if(std::begin(kAdvice), std::end(kAdvice),
-                   [&](const auto& advice) { return advice.first == seen.python->operator_name; });
+  const std::string& name = seen.python->operator_name;
+  const bool reads = name == "unpickle" && seen.python->function.find("recv_bytes") != name.npos;
+  const auto* const known = std::find_if(
+      std::begin(kAdvice), std::end(kAdvice),
+      [&](const auto& advice) { return advice.first == (reads ? "recv_bytes" : name); });
   const bool has_workers = std::any_of(seen.units.begin(), seen.units.end(), [&](const auto& unit) {
     return unit.role == analysis::UnitRole::kProducer && unit.kind != seen.units[0].kind;
   });

@@ -16,6 +16,7 @@ std::string LimitWord(const analysis::Limit& limit) {
 
 std::string OwnThreadWord(const std::string& thread, const std::string& operator_name) {
   if (operator_name == "start_workers") return "the start of the workers, in " + thread;
+  if (operator_name.empty()) return thread;
   return fmt::format("{}, operator {}", thread, operator_name);
 }
 

@@ -14,8 +14,9 @@ namespace headrace::dashboards {
 // "the trainer", "CPU cores", "fetch", "the order of the batches", "lock table".
 std::string LimitWord(const analysis::Limit& limit);
 
-// An operator that runs in `thread`, "the trainer's own thread": "..., operator collate". What
-// starts workers is said in words: it is no work on batches.
+// An operator that runs in `thread`, "the trainer's own thread": "..., operator collate". The
+// thread alone where `operator_name` is empty. What starts workers is said in words: it is no work
+// on batches.
 std::string OwnThreadWord(const std::string& thread, const std::string& operator_name);
 
 // With its first letter a capital: "The trainer". Words that are names stay as they are where they

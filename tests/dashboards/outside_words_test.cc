@@ -116,6 +116,31 @@ std::string LineOf(const FirstPage& page, const std::string& label) {
   return "";
 }
 
+TEST(OutsideWords, ALockOnADatabaseIsCalledSo) {
+  const analysis::RunView run = LimitedByWorkers();
+  Outside seen = analysis::LookFromOutside(run);
+  seen.findings = {{OutsideLimit::kLock, 0.9}};
+  analysis::UnitShares shares;
+  shares.on_cpu = 0.2;
+  shares.other = shares.file_lock = shares.database_lock = 0.8;
+  seen.units[seen.culprit].shares = shares;
+  FirstPage page;
+  AddOutsidePage(run, seen, &page);
+  EXPECT_THAT(LineOf(page, "limit"), HasSubstr("a lock on an SQLite database"));
+  EXPECT_THAT(LineOf(page, "why"), HasSubstr("waiting for a lock in SQLite 80"));
+  EXPECT_THAT(LineOf(page, "fix"), HasSubstr("journal_mode=WAL"));
+}
+
+TEST(OutsideWords, ObjectsHandedOverAreCalledSo) {
+  const analysis::RunView run = LimitedByWorkers();
+  Outside seen = analysis::LookFromOutside(run);
+  seen.findings = {{OutsideLimit::kHandOver, 0.75}};
+  FirstPage page;
+  AddOutsidePage(run, seen, &page);
+  EXPECT_THAT(LineOf(page, "limit"), HasSubstr("handing over objects between processes"));
+  EXPECT_THAT(LineOf(page, "fix"), HasSubstr("shared_memory"));
+}
+
 // Whose names are those of the trainer's own process, and of others.
 TEST(OutsideWords, ProcessesAndThreadsAreCounted) {
   const analysis::RunView run = LimitedByWorkers();
@@ -504,6 +529,9 @@ TEST(OutsideWords, EachOperatorOfTheTrainersThreadHasItsAdvice) {
   }
   seen.units.resize(1);
   EXPECT_THAT(AdviceForOwnWork(seen), HasSubstr("Load ahead, in another process or in a thread"));
+  python.operator_name = "unpickle";
+  python.function = "_ConnectionBase.recv_bytes (multiprocessing/connection.py:216)";
+  EXPECT_THAT(AdviceForOwnWork(seen), HasSubstr("torch tensors in place of arrays"));
 }
 
 TEST(OutsideWords, TheTrainersThreadIsNamedByItsFunctions) {

@@ -48,5 +48,61 @@ TEST(FileLocks, NamesWhatTheHolderOfAFilesLockFetches) {
   EXPECT_EQ(seen.kinds[seen.units[seen.culprit].kind].name, "keeper");
 }
 
+// Two workers that sleep in `innermost`.
+Outside Asleep(const std::string& innermost, int64_t samples_count = 100) {
+  OutsideRun run;
+  run.Process(100, 1, "python").OnCpu(100, "python (main)", 0.15);
+  for (int64_t pid = 200; pid < 202; ++pid) {
+    run.Process(pid, 100, "worker").OnCpu(pid, "worker (main)", 0.03);
+    run.Blocked(pid, "worker (main)", "sleep", 0.9);
+    run.Waits(100, "python (main)", "pipe", 0.41, std::to_string(pid) + "/worker (main)");
+    for (const std::string& frames : {innermost, std::string("[truncated];clock_nanosleep")}) {
+      StackRow row;
+      row.kind = "off_cpu";
+      row.process_id = pid;
+      row.thread = "worker";
+      row.folded = "worker;[sleep];" + frames;
+      row.samples_count = samples_count;
+      row.time_ns = 4'000'000'000;
+      run.view.stacks.push_back(row);
+    }
+  }
+  return LookFromOutside(run.view);
+}
+
+// SQLite sleeps between two looks at the lock that another connection holds.
+TEST(FileLocks, NamesALockOnADatabase) {
+  const std::string query = "main;pysqlite_connection_execute;sqlite3_step;sqlite3VdbeExec;";
+  const Outside seen = Asleep(query + "usleep;clock_nanosleep");
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kLock);
+  EXPECT_EQ(seen.kinds[seen.units[seen.culprit].kind].name, "worker");
+  EXPECT_TRUE(StandsAtADatabase(seen.units[seen.culprit].shares));
+  for (const std::string& frames : {std::string("main;time_sleep;clock_nanosleep"),
+                                    query + "callback;_PyEval_EvalFrameDefault;clock_nanosleep"}) {
+    EXPECT_EQ(Asleep(frames).findings[0].limit, OutsideLimit::kSleep) << frames;
+  }
+  EXPECT_EQ(Asleep(query + "usleep;clock_nanosleep", 5).findings[0].limit, OutsideLimit::kSleep)
+      << "too few";
+  EXPECT_FALSE(StandsAtADatabase(BehindALock("flock", "sleep").units[1].shares));
+}
+
+// A trainer that asks the database itself.
+TEST(FileLocks, OneThreadMayWaitForADatabase) {
+  OutsideRun run;
+  run.Process(100, 1, "python").OnCpu(100, "python (main)", 0.1);
+  run.Blocked(100, "python (main)", "sleep", 0.88);
+  StackRow row;
+  row.kind = "off_cpu";
+  row.process_id = 100;
+  row.thread = "python";
+  row.folded = "python;[sleep];main;sqlite3_step;usleep;clock_nanosleep";
+  row.samples_count = 100;
+  row.time_ns = 8'000'000'000;
+  run.view.stacks.push_back(row);
+  const Outside seen = LookFromOutside(run.view);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kLock);
+  EXPECT_TRUE(StandsAtADatabase(seen.units[0].shares));
+}
+
 }  // namespace
 }  // namespace headrace::analysis

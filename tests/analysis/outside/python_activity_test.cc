@@ -55,6 +55,10 @@ TEST(PythonActivity, TheInnermostFramesSayWhatAThreadIsAt) {
        Activity::kIdle},
       {"read (train.py:9, no loop);SemLock.__enter__ (multiprocessing/synchronize.py:95)",
        Activity::kLocks},
+      {std::string(kThread) +
+           "iter_threaded.<locals>._acquire_slot (ray/data/_internal/block_batching/util.py:103);"
+           "Semaphore.acquire (threading.py:479);Condition.wait (threading.py:331)",
+       Activity::kWaitsForOthers},
       {"put (queue.py:9, no loop)", Activity::kWorks},
       // It unpickles; while it waits for the pipe it is in a function below.
       {std::string(kThread) + "_ExecutorManagerThread.run (concurrent/futures/process.py:350);"
@@ -63,6 +67,17 @@ TEST(PythonActivity, TheInnermostFramesSayWhatAThreadIsAt) {
       {std::string(kThread) + "Queue._feed (multiprocessing/queues.py:231);Condition.wait "
                               "(threading.py:327)",
        Activity::kIdle},
+      {std::string(kThread) + "Queue._feed (multiprocessing/queues.py:244);ForkingPickler.dumps "
+                              "(multiprocessing/reduction.py:51)",
+       Activity::kHandsOver},
+      {std::string(kThread) + "Queue._feed (multiprocessing/queues.py:250);"
+                              "_ConnectionBase.send_bytes (multiprocessing/connection.py:200);"
+                              "Connection._send (multiprocessing/connection.py:384)",
+       Activity::kHandsOver},
+      {"make (load.py:9);_ConnectionBase.send (multiprocessing/connection.py:206);"
+       "Connection._send_bytes (multiprocessing/connection.py:427);"
+       "Connection._send (multiprocessing/connection.py:384)",
+       Activity::kHandsOver},
       {std::string(kThread) + "join (load.py:3);Event.wait (threading.py:629);Condition.wait "
                               "(threading.py:331)",
        Activity::kWaitsForOthers}};
@@ -115,6 +130,88 @@ TEST(PythonActivity, OneThatWaitsForAServerAmongIdleOnesIsTheLimit) {
   EXPECT_LE(sum, 1.0001);
   // Where hardly any thread was seen at it, nothing is said by the stacks.
   EXPECT_TRUE(LookFromOutside(WithPoolStacks(blind, fetch, 2)).activity_place.empty());
+}
+
+// A child that puts arrays into a queue: it makes one in `makes` of the time, and else waits for
+// room, while a thread of its own packs and sends what it has made.
+Outside WithQueue(double makes) {
+  OutsideRun run(10, 1.2);
+  run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.2);
+  run.Waits(100, "python (main)", "pipe", 0.78, "200/python");
+  run.Process(200, 100, "python", "python train.py").OnCpu(200, "python (main)", makes);
+  run.Waits(200, "python (main)", "lock", 1 - makes, "200/python");
+  run.OnCpu(200, "python", 0.6).Waits(200, "python", "pipe", 0.38, "100/python (main)");
+  Sample("MainThread",
+         "main (train.py:30, loop 28);Queue.get (multiprocessing/queues.py:103);"
+         "Connection._recv (multiprocessing/connection.py:395)",
+         9, &run.view);
+  const auto child = [&](const std::string& thread, const std::string& frames, double seconds) {
+    Sample(thread, frames, seconds, &run.view);
+    run.view.stacks.back().process_id = 200;
+  };
+  const std::string start = "collect (train.py:20, loop 18)";
+  child("MainThread", start + ";Queue.put (multiprocessing/queues.py:89)", 10 * (1 - makes));
+  child("MainThread", start, 10 * makes);
+  const std::string feed = std::string(kThread) + "Queue._feed (multiprocessing/queues.py:250);";
+  const double sends = 9.5 * (1 - makes);
+  child("QueueFeederThread", feed + "Connection._send (multiprocessing/connection.py:384)", sends);
+  child("QueueFeederThread", feed + "Condition.wait (threading.py:327)", 10 - sends);
+  return LookFromOutside(run.view);
+}
+
+// The kernel sees a wait with a time limit, Python a step: CPython waits for its lock so.
+TEST(PythonActivity, AStepThatWaitsBesideAnotherThreadsWorkIsForTheInterpreter) {
+  const auto limit = [](double works_s, const std::string& step) {
+    OutsideRun run(10, 1.2);
+    run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.15);
+    run.Blocked(100, "python (main)", "sleep", 0.8);
+    run.OnCpu(100, "python", 0.8).Waits(100, "python", "lock", 3, "100/python");
+    Sample("MainThread", step, 10, &run.view);
+    Sample("collator", std::string(kThread) + "collate (train.py:9, loop 8)", works_s, &run.view);
+    Sample("collator", std::string(kThread) + "Condition.wait (threading.py:327)", 10 - works_s,
+           &run.view);
+    return LookFromOutside(run.view).findings[0];
+  };
+  const std::string step = "main (train.py:30, loop 28);Tensor.backward (torch/_tensor.py:630)";
+  EXPECT_EQ(limit(8, step).limit, OutsideLimit::kInterpreter);
+  EXPECT_LE(limit(8, step).probability, 0.75);
+  EXPECT_NE(limit(1, step).limit, OutsideLimit::kInterpreter);
+  EXPECT_NE(limit(8, "main (train.py:30, loop 28, sleeps)").limit, OutsideLimit::kInterpreter);
+}
+
+TEST(PythonActivity, WhoPacksAndSendsWhatOthersWaitForIsNamed) {
+  const Outside seen = WithQueue(0.1);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kHandOver);
+  EXPECT_EQ(seen.units[seen.culprit].name, "process python (200)");
+  EXPECT_TRUE(seen.decided);
+  EXPECT_NE(WithQueue(0.9).findings[0].limit, OutsideLimit::kHandOver) << "it is the making";
+}
+
+// A child whose main thread writes into a pipe all the time, of which the trainer reads for `takes`
+// of its time, and is else in its step.
+Outside WithPipe(double takes) {
+  OutsideRun run(10, 1.2);
+  run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.98 - takes);
+  run.Waits(100, "python (main)", "pipe", takes, "200/python (main)");
+  run.Process(200, 100, "python", "python train.py").OnCpu(200, "python (main)", 0.2);
+  run.Waits(200, "python (main)", "pipe", 0.78, "100/python (main)");
+  Sample("MainThread",
+         "main (train.py:30, loop 28);_ConnectionBase.recv (multiprocessing/connection.py:250);"
+         "Connection._recv (multiprocessing/connection.py:395)",
+         10 * takes, &run.view);
+  Sample("MainThread", "main (train.py:31, loop 28);Tensor.backward (torch/_tensor.py:630)",
+         10 - 10 * takes, &run.view);
+  Sample("MainThread",
+         "make (train.py:9, loop 8);_ConnectionBase.send (multiprocessing/connection.py:206);"
+         "Connection._send (multiprocessing/connection.py:384)",
+         9, &run.view);
+  run.view.stacks.back().process_id = 200;
+  return LookFromOutside(run.view);
+}
+
+TEST(PythonActivity, AFullPipeIsAHandOverOnlyIfItIsAwaited) {
+  EXPECT_EQ(WithPipe(0.9).findings[0].limit, OutsideLimit::kHandOver);
+  EXPECT_EQ(WithPipe(0.1).findings[0].limit, OutsideLimit::kConsumer);
 }
 
 TEST(PythonActivity, AMultiprocessingPoolsThreadsAreKnown) {
@@ -228,6 +325,12 @@ TEST(PythonActivity, ATrainerThatWaitsForTheInterpreterIsNotHeldUpByABusyThread)
     waits.folded = "python;[sleep];_start;__libc_start_main;take_gil;pthread_cond_timedwait";
     waits.time_ns = static_cast<int64_t>(turn * 1e10);
     waits.samples_count = 300;
+    view.stacks.push_back(waits);
+    waits.folded = "python;[sleep];_start;__libc_start_main;poll_device;clock_nanosleep";
+    waits.time_ns = static_cast<int64_t>((0.65 - turn) * 1e10);
+    view.stacks.push_back(waits);
+    waits.folded = "python;[lock];_start;__libc_start_main;pthread_cond_wait";
+    waits.time_ns = 1'400'000'000;
     view.stacks.push_back(waits);
     return LookFromOutside(view).findings[0].limit;
   };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/outside/outside.h"
+#include "analysis/run/python_frames.h"
 #include "tests/analysis/outside_run.h"
 
 namespace headrace::analysis {
@@ -325,6 +326,56 @@ TEST(PythonTime, TheLoopIsFoundBelowALibrary) {
   EXPECT_NEAR(seen.OwnTimes()->loads, 5.0 / 7, 0.02) << "what comes before it is left out";
   EXPECT_EQ(seen.python->operator_name, "getitem");
   EXPECT_EQ(seen.python->function, "Rows.__getitem__ (train.py:9)");
+}
+
+// A step that is in none of the program's functions is named by the library's, without those that
+// only call others.
+TEST(PythonTime, ALibrarysPartOfTheStepIsNamed) {
+  const std::string fit =
+      "main (train.py:33, no loop);Trainer.fit (lightning/trainer.py:5);_Loop.advance "
+      "(lightning/loops.py:20);";
+  const std::string saves =
+      fit +
+      "_call_callback_hooks (lightning/call.py:228);ModelCheckpoint._save (lightning/"
+      "model_checkpoint.py:600);";
+  const Outside seen =
+      OneThread({{kBefore, 3},
+                 {fit + "Tensor.backward (torch/_tensor.py:623)", 2.5},
+                 {saves + "save (torch/serialization.py:1004)", 3},
+                 {saves + "_atomic (fabric/cloud_io.py:117)", 2.5},
+                 {fit + "_BaseDataLoaderIter.__next__ (torch/utils/data/dataloader.py:725)", 0.5}});
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kConsumer);
+  EXPECT_EQ(seen.python->step_function,
+            "ModelCheckpoint._save (lightning/model_checkpoint.py:600)");
+  ASSERT_TRUE(seen.python->step_place);
+  EXPECT_NEAR(seen.python->step_place->ratio, 5.5 / 8, 0.02);
+  const Outside spread =
+      OneThread({{kBefore, 3},
+                 {fit + "Tensor.backward (torch/_tensor.py:623)", 4.5},
+                 {saves + "save (torch/serialization.py:1004)", 3.5},
+                 {fit + "_BaseDataLoaderIter.__next__ (torch/utils/data/dataloader.py:725)", 0.5}});
+  EXPECT_FALSE(spread.python->step_place) << "most of it is in none";
+}
+
+// What takes items by index calls nothing but the data set and the collate_fn.
+TEST(PythonTime, ACollateFunctionMayHaveAnyName) {
+  const auto operator_of = [](const std::string& called) {
+    return std::string(
+        OperatorOf(FramesOf("_BaseDataLoaderIter.__next__ (torch/utils/data/dataloader.py:725);"
+                            "_MapDatasetFetcher.fetch (torch/utils/data/_utils/fetch.py:57);" +
+                            called),
+                   0));
+  };
+  EXPECT_EQ(operator_of("Grams.__call__ (tags.py:42, loop 41)"), "collate");
+  EXPECT_EQ(operator_of("to_batch (tags.py:42, no loop)"), "collate");
+  EXPECT_EQ(operator_of("main.<locals>.to_batch (tags.py:42, no loop)"), "collate");
+  EXPECT_EQ(operator_of("Rows.__getitems__ (rows.py:9, no loop)"), "getitem");
+  EXPECT_EQ(operator_of("context_decorator.<locals>.decorate_context (torch/utils/_contextlib.py:"
+                        "116);Rows.__getitem__ (rows.py:9, no loop)"),
+            "getitem");
+  EXPECT_EQ(operator_of("_MapDatasetFetcher.fetch.<locals>.<listcomp> "
+                        "(torch/utils/data/_utils/fetch.py:54);Rows.__getitem__ (rows.py:9)"),
+            "getitem");
 }
 
 // A trainer's main thread, which computes a tenth or so of its time, and four others of one name.

@@ -117,6 +117,24 @@ TEST(OwnThreads, ThreadsThatComputeAreWhatItWaitsFor) {
   EXPECT_EQ(cause(0, 9, 1000), "") << "another ends its waits";
 }
 
+// Ray's run-time polls its sockets in every process, and ends a wait of the first thread now and
+// then.
+TEST(OwnThreads, OneThatPollsBesideThemIsNotWhatItWaitsFor) {
+  const auto cause = [](double wakeups_count) {
+    RunView run = RunThatWaits();
+    run.run.duration_ns = 20'000'000'000;
+    run.receiving_ns[3] = 15'000'000'000;
+    AddThread(&run, 3, "pool", 0, 9);
+    AddRow(&run, 3, "off_cpu_ns", "poll", 19e9).thread = "client.poll";
+    MeasurementRow& wakeups = AddRow(&run, 3, "wakeups_count", "lock", wakeups_count);
+    wakeups.thread = "worker (main)";
+    wakeups.subject = "30/client.poll";
+    return CauseInOwnThreads(run, run.operators[0]);
+  };
+  EXPECT_EQ(cause(3), "cpu");
+  EXPECT_EQ(cause(300), "network");
+}
+
 // A limiter of requests sleeps in a thread of its own.
 TEST(OwnThreads, OnesThatSleepForAsLongAreWhatItWaitsFor) {
   const auto cause = [](double sleep_s, double sleeps, double other_wakeups = 0) {
