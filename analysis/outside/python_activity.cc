@@ -139,8 +139,8 @@ Activity ActivityOf(const std::vector<PythonFrame>& frames) {
   for (size_t f = frames.size() - std::min<size_t>(4, frames.size()); f < frames.size(); ++f) {
     const Known* known = FindKnown(frames[f]);
     // Queues between processes have locks of their own, and so has what Ray keeps ready.
-    const bool of_queue = f > 0 && (IsIn(frames[f - 1], "multiprocessing/queues.py") ||
-                                    IsIn(frames[f - 1], "ray/"));
+    const bool of_queue =
+        f > 0 && (IsIn(frames[f - 1], "multiprocessing/queues.py") || IsIn(frames[f - 1], "ray/"));
     if (known != nullptr && known->activity == Activity::kLocks && !of_queue) {
       return Activity::kLocks;
     }
