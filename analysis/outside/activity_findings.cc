@@ -124,8 +124,8 @@ std::optional<ThreadsFinding> FindAtFeeders(const PythonActivity& seen, bool rec
                                             bool is_awaited, bool may_be_awaited) {
   if (seen.samples_count < kFewestSamples) return std::nullopt;
   if (is_awaited && MostlyHandOver(seen)) return ThreadsFinding{OutsideLimit::kHandOver, ""};
-  const double has_made = seen.Main(Activity::kWaitsForRoom) + seen.Main(Activity::kHandsOver);
-  if (has_made >= kClearlyMost && !is_awaited) {
+  const double is_full = seen.Main(Activity::kWaitsForRoom) + seen.Main(Activity::kHandsOver);
+  if (is_full >= kClearlyMost && !is_awaited) {
     return ThreadsFinding{OutsideLimit::kConsumer, ""};
   }
   if (seen.Main(Activity::kNetwork) >= kThreadsAtOneThing)
