@@ -278,6 +278,19 @@ class LargestParts {
 
 }  // namespace
 
+std::string OperatorBeside(const PythonTime& time) {
+  const auto named = time.operators_s.find(time.operator_name);
+  if (named == time.operators_s.end() || time.operator_name.empty()) return "";
+  std::string beside;
+  double most_s = named->second / 2;
+  for (const auto& [name, seconds] : time.operators_s) {
+    if (name.empty() || name == time.operator_name || seconds <= most_s) continue;
+    most_s = seconds;
+    beside = name;
+  }
+  return beside;
+}
+
 void CountReceiving(double blocked_ratio, PythonTime* time) {
   const double waits_s = std::min(time->waits_s, blocked_ratio * time->seconds);
   const double receives_s = std::min(time->receives_s, time->waits_s - waits_s);
@@ -287,6 +300,7 @@ void CountReceiving(double blocked_ratio, PythonTime* time) {
     time->function = time->receive_function;
   }
   time->loads_s += receives_s;
+  time->operators_s["unpickle"] += receives_s;
   time->waits_s -= receives_s;
 }
 
@@ -394,6 +408,7 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
         time.loads_s += sample.seconds;
         time.loads_by_name_s += by_name_s;
         loads.Add(reading.operator_name, function, sample.seconds);
+        time.operators_s[reading.operator_name] += sample.seconds;
         break;
       case Reading::Kind::kSteps:
         time.step_s += sample.seconds;

@@ -2,6 +2,7 @@
 // waiting for a batch, or making one itself. Threads' times cannot tell the last from the step.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,12 +33,17 @@ struct PythonTime {
   // hook names operators; empty: no loader) and the program's own function there
   // ("ByWeight.__iter__ (train.py:31)", else the loader's).
   std::string operator_name, function;
+  std::map<std::string, double> operators_s;    // of loaders, by operator
   std::string receive_function;                 // of most of `receives_s`
   std::string step_function, unknown_function;  // of most of `step_s`, of `unknown_s`
   // Of both together, as deep as the program goes, or where it is in none of its functions, a
   // library.
   std::optional<PythonPlace> step_place;
 };
+
+// An operator that takes more than half as long as `operator_name`, if both are known; empty: none
+// does.
+std::string OperatorBeside(const PythonTime& time);
 
 // The samples cannot tell reading a batch from waiting for it. `blocked_ratio`: the share of its
 // time in which the thread was off the CPU. What it says to be a wait beyond that was receiving:

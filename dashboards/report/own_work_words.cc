@@ -36,7 +36,12 @@ std::string OwnFunction(const analysis::Outside& seen) {
 
 std::string OwnWorkWord(const analysis::Outside& seen, const std::string& consumer) {
   if (!seen.python->operator_name.empty() || seen.python->function.empty()) {
-    return OwnThreadWord(consumer + "'s own thread", seen.python->operator_name);
+    const std::string& name = seen.python->operator_name;
+    // What starts workers has no name of an operator on the page.
+    const std::string beside =
+        name == "start_workers" ? "" : analysis::OperatorBeside(*seen.python);
+    return OwnThreadWord(consumer + "'s own thread",
+                         beside.empty() ? name : fmt::format("{}, and {} beside it", name, beside));
   }
   return fmt::format("{}'s own thread, loading in {}", consumer,
                      FunctionAndPlace(seen.python->function));

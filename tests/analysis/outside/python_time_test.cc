@@ -357,6 +357,17 @@ TEST(PythonTime, ALibrarysPartOfTheStepIsNamed) {
   EXPECT_FALSE(spread.python->step_place) << "most of it is in none";
 }
 
+TEST(PythonTime, AnOperatorThatTakesNearlyAsLongIsToldBesideTheFirst) {
+  PythonTime time;
+  time.operator_name = "unpickle";
+  time.operators_s = {{"", 9}, {"unpickle", 2}, {"sampler", 1.7}, {"collate", 1.2}};
+  EXPECT_EQ(OperatorBeside(time), "sampler");
+  time.operators_s["sampler"] = time.operators_s["collate"] = 0.9;
+  EXPECT_EQ(OperatorBeside(time), "");
+  time.operator_name = "";
+  EXPECT_EQ(OperatorBeside(time), "");
+}
+
 // What takes items by index calls nothing but the data set and the collate_fn.
 TEST(PythonTime, ACollateFunctionMayHaveAnyName) {
   const auto operator_of = [](const std::string& called) {
