@@ -33,7 +33,7 @@ struct PythonTime {
   // hook names operators; empty: no loader) and the program's own function there
   // ("ByWeight.__iter__ (train.py:31)", else the loader's).
   std::string operator_name, function;
-  std::map<std::string, double> operators_s;    // of loaders, by operator
+  std::map<std::string, double> operators_s;    // what `loads_s` is of, by such an operator
   std::string receive_function;                 // of most of `receives_s`
   std::string step_function, unknown_function;  // of most of `step_s`, of `unknown_s`
   // Of both together, as deep as the program goes, or where it is in none of its functions, a
@@ -41,8 +41,8 @@ struct PythonTime {
   std::optional<PythonPlace> step_place;
 };
 
-// An operator that takes more than half as long as `operator_name`, if both are known; empty: none
-// does.
+// The operator that takes longest beside `operator_name`, and more than half as long; empty: none
+// does, or that one is not known.
 std::string OperatorBeside(const PythonTime& time);
 
 // The samples cannot tell reading a batch from waiting for it. `blocked_ratio`: the share of its

@@ -7,9 +7,10 @@
 
 namespace headrace::analysis {
 
-// Sleeps by sampled stacks that were unwound.
+// Sleeps of threads, by sampled stacks off the CPU.
 class SqliteSleeps {
  public:
+  // Leaves out what is no sleep, and stacks that were not unwound.
   void Add(const StackRow& stack);
   // Which part of the time they are in SQLite, 0 to 1. 0 where they are few.
   double ratio() const;
@@ -19,7 +20,7 @@ class SqliteSleeps {
   int64_t samples_count_ = 0;
 };
 
-// Of those of the operator's threads.
+// That ratio for the operator's threads.
 double SqliteSleepRatio(const RunView& run, const OperatorRow& op);
 
 }  // namespace headrace::analysis

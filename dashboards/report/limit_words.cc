@@ -64,9 +64,7 @@ std::optional<MainWait> MainWaitOf(const RunView& run, const analysis::OperatorR
     if (std::string_view(wait.cause) != "lock" && std::string_view(wait.cause) != "sleep") {
       return wait;
     }
-    constexpr double kMostSleeps = 0.5;
-    if (std::string_view(wait.cause) == "sleep" &&
-        analysis::SqliteSleepRatio(run, op) > kMostSleeps) {
+    if (std::string_view(wait.cause) == "sleep" && analysis::SqliteSleepRatio(run, op) > kMost) {
       return MainWait{"database", "waits for a lock on an SQLite database",
                       "waiting for a lock on an SQLite database", wait.share};
     }

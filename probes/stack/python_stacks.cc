@@ -32,7 +32,9 @@ namespace {
 
 constexpr size_t kMostSpies = 12;
 // A process that ends younger than that was short-lived; so long after one the next are expected.
-constexpr int64_t kNewNs = 3'000'000'000, kYoungNs = 10'000'000'000, kCalmNs = 30'000'000'000;
+constexpr int64_t kYoungNs = 10'000'000'000, kCalmNs = 30'000'000'000;
+// So long after it was first seen a process may still become what it was started for.
+constexpr int64_t kNewNs = 3'000'000'000;
 constexpr size_t kMostStacks = 20'000;
 constexpr size_t kMostBytes = 16 << 20;  // of frames that are kept, and of what one run writes
 constexpr int kMostFailures = 5;
