@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "analysis/advice/second_view.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/run/counter_sums.h"
@@ -56,6 +57,13 @@ std::string HowToSeeMore(const RunView& run) {
   return run.run.pipeline_path.empty()
              ? "see it from outside (headrace profile --no-hook), or add operators to what computes"
              : "add operators to what computes";
+}
+
+// Two views of one program: what they disagree on is not sure.
+void Doubt(const SecondView& view, Bottleneck* bottleneck) {
+  Finding& first = bottleneck->findings[0];
+  first.probability = std::min(first.probability, view.at_most);
+  if (bottleneck->disagreement.empty()) bottleneck->disagreement = view.disagreement;
 }
 
 // A step that mostly waits for other threads of the program, none of which computes as much, is no
@@ -303,6 +311,9 @@ Statements MakeStatements(const RunView& run) {
     statements.accelerators = AcceleratorsOf(run, statements.model->phases());
     if (statements.accelerators) Doubt(*statements.accelerators, &*statements.bottleneck);
     if (DevicesLimit(statements)) statements.accelerators->story = DeviceStory::kLimits;
+    if (run.run.pipeline_path.empty() && !statements.bottleneck->unexplained) {
+      Doubt(AskThreads(run, *statements.model, *statements.bottleneck), &*statements.bottleneck);
+    }
     statements.allocation = Allocate(*statements.predictor, Budget{});
     statements.earlier = EarlierLimitOf(run, statements.model->phases());
   } catch (const Error& error) {

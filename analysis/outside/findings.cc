@@ -99,7 +99,7 @@ OutsideLimit WithItsFunctions(const Outside& out, OutsideLimit limit, bool of_ho
 
 // What is inferred from less is never certain; what was lost may say something else.
 double MostOfKnowledge(const Outside& out) {
-  return out.knowledge >= OutsideKnowledge::kWakers   ? 1.0
+  return out.knowledge >= OutsideKnowledge::kWakers   ? kMostOfOthersPrograms
          : out.knowledge == OutsideKnowledge::kCounts ? kSureByCounts
          : out.knowledge == OutsideKnowledge::kCauses ? kSureByCauses
                                                       : kSureByTimes;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "analysis/outside/activity_findings.h"
+#include "analysis/outside/asked.h"
 #include "analysis/outside/compute_place.h"
 #include "analysis/outside/find_consumer.h"
 #include "analysis/outside/findings.h"
@@ -553,6 +554,7 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
   LookIntoCulprit(run, &out);
   out.is_step_elsewhere = IsStepElsewhere(out, culprit);
   out.compute_place = ComputePlace(run, out);
+  out.is_asked_over_network = IsAskedOverNetwork(run, out);
   out.decided = out.findings[0].limit != OutsideLimit::kNone &&
                 out.findings[0].limit != OutsideLimit::kAlone &&
                 out.findings[0].probability >= kSureOfRow;

@@ -58,6 +58,11 @@ std::set<int64_t> TrainersOf(const RunView& run) {
   return ids;
 }
 
+std::optional<PythonTime> TimeOfTrainers(const RunView& run) {
+  const std::set<int64_t> ids = TrainersOf(run);
+  return LookAtPython(run, {ids.begin(), ids.end()}, false);
+}
+
 // Whether a trainer's main thread is in none of its loaders, nor before its loop.
 bool IsInStep(const std::vector<PythonFrame>& frames) {
   if (IsAside(frames) || StartsProcess(frames)) return false;
@@ -184,9 +189,13 @@ std::optional<PythonPlace> PlaceOfFeeders(const RunView& run,
 }
 
 std::optional<PythonPlace> PlaceOfStep(const RunView& run) {
-  const std::set<int64_t> ids = TrainersOf(run);
-  const std::optional<PythonTime> time = LookAtPython(run, {ids.begin(), ids.end()}, false);
+  const std::optional<PythonTime> time = TimeOfTrainers(run);
   return time ? time->step_place : std::nullopt;
+}
+
+std::optional<PythonPlace> ValidationOf(const RunView& run) {
+  const std::optional<PythonTime> time = TimeOfTrainers(run);
+  return time ? time->validation : std::nullopt;
 }
 
 }  // namespace headrace::analysis

@@ -44,4 +44,7 @@ std::optional<PythonPlace> PlaceOfFeeders(const RunView& run,
 // Of the step of the trainers: what the loop that trains calls, or does itself.
 std::optional<PythonPlace> PlaceOfStep(const RunView& run);
 
+// What measures the model, where that is most of the trainers' time (validation.h).
+std::optional<PythonPlace> ValidationOf(const RunView& run);
+
 }  // namespace headrace::analysis

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/outside/validation.h"
 #include "analysis/run/python_frames.h"
 #include "analysis/thresholds.h"
 
@@ -224,6 +225,7 @@ Reading Read(const std::vector<PythonFrame>& frames, size_t depth) {
                 (first != frames.end() && IsStep(*first)));
   const bool asked = loop->asks && (!calls || frames[depth + 1].is_own) && !called_trains;
   Reading reading{Reading::Kind::kUnknown, own};
+  if (TakesAndTrains(frames)) return reading;
   if (first != frames.end() && !asked) {
     reading.kind = Reading::Kind::kSteps;
   } else if (Writes(frames, depth + 1)) {
@@ -352,6 +354,19 @@ std::optional<PythonThreads> LookAtPythonThreads(const RunView& run, int64_t pro
 
 namespace {
 
+// Leaves what fit() of Keras does where most of it is between steps, else nothing of it.
+void LeaveFit(Samples* samples) {
+  double fits_s = 0, between_s = 0;
+  for (const Sample& sample : *samples) {
+    if (TakesAndTrains(sample.frames)) fits_s += sample.seconds;
+    if (IsBetweenSteps(sample.frames)) between_s += sample.seconds;
+  }
+  if (fits_s <= 0 || between_s > fits_s) return;
+  KeepOnly(samples, [](const Sample& sample) {
+    return !TakesAndTrains(sample.frames) && !IsBetweenSteps(sample.frames);
+  });
+}
+
 // Of these processes, without what they do aside. Adds to `sampled_s` the time of all samples.
 Samples MainThreadSamples(const RunView& run, const std::vector<int64_t>& process_ids,
                           bool workers_follow, double* sampled_s) {
@@ -369,6 +384,7 @@ Samples MainThreadSamples(const RunView& run, const std::vector<int64_t>& proces
     if (IsAside(sample.frames) || (!workers_follow && StartsProcess(sample.frames))) continue;
     samples.push_back(std::move(sample));
   }
+  LeaveFit(&samples);
   return samples;
 }
 
@@ -378,6 +394,11 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
                                        bool workers_follow) {
   PythonTime time;
   Samples samples = MainThreadSamples(run, process_ids, workers_follow, &time.sampled_s);
+  std::vector<CountedStack> stacks;
+  for (const Sample& sample : samples) {
+    stacks.push_back({&sample.frames, sample.seconds, sample.samples_count});
+  }
+  time.validation = FindValidation(stacks);
   const size_t depth = FindLoop(&samples);
   bool is_told = false;  // whether the samples tell anything
   LargestParts loads, receives, steps, unknown;

@@ -39,6 +39,7 @@ struct PythonTime {
   // Of both together, as deep as the program goes, or where it is in none of its functions, a
   // library.
   std::optional<PythonPlace> step_place;
+  std::optional<PythonPlace> validation;  // FindValidation, of all but what is done aside
 };
 
 // The operator that takes longest beside `operator_name`, and more than half as long; empty: none

@@ -91,6 +91,12 @@ bool Outside::WaitsAlone() const {
   return !HasProducers() && culprit == 0 && IsOwnWait(findings[0].limit);
 }
 
+bool Outside::IsConsumersDoing() const {
+  const OutsideLimit limit = findings[0].limit;
+  return limit == OutsideLimit::kConsumer || limit == OutsideLimit::kOwnWork ||
+         limit == OutsideLimit::kAlone || (culprit == 0 && IsOwnWait(limit));
+}
+
 bool Outside::IsByFunctions() const {
   const std::optional<OwnTime> own = OwnTimes();
   if (!decided || !own) return false;

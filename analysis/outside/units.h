@@ -154,7 +154,8 @@ struct Outside : SeenThreads {
   // Where findings[0] is that threads compute: the function of the program in which they do that
   // most of their time. Empty: not known.
   std::string compute_place;
-  std::optional<WorkerTime> workers;  // of those of PyTorch that limit, by their stacks
+  bool is_asked_over_network = false;  // the unit of findings[0] is another process, a server
+  std::optional<WorkerTime> workers;   // of those of PyTorch that limit, by their stacks
   // Share of the consumer's time in which its main thread waited for Python's interpreter, by
   // stacks: at least; and whether there is no more of it.
   std::optional<double> interpreter_ratio;
@@ -178,6 +179,8 @@ struct Outside : SeenThreads {
   bool HasProducers() const;
   // Whether nothing feeds it and findings[0] is that it waits for storage, the network or a timer.
   bool WaitsAlone() const;
+  // Whether findings[0] is what the consumer's own thread does, or what it waits for by itself.
+  bool IsConsumersDoing() const;
   // Whether the verdict rests on where its functions say that its time goes: only then a page may
   // tell the share that loading takes.
   bool IsByFunctions() const;

@@ -150,6 +150,16 @@ bool HandsOver(const PythonFrame& frame) {
          (Contains(frame.function, "result") || Contains(frame.function, "wait"));
 }
 
+bool CallsBack(const PythonFrame& frame) {
+  constexpr std::string_view kFolders[] = {"keras/src/callbacks/", "lightning/pytorch/callbacks/",
+                                           "pytorch_lightning/callbacks/",
+                                           "transformers/trainer_callback.py"};
+  if (IsInAny(frame, kFolders)) return true;
+  constexpr std::string_view kHooks[] = {"lightning/pytorch/trainer/call.py",
+                                         "pytorch_lightning/trainer/call.py"};
+  return IsInAny(frame, kHooks) && Contains(frame.function, "callback");
+}
+
 bool IsStep(const PythonFrame& frame) {
   if (frame.is_own) return false;
   constexpr std::string_view kFolders[] = {"torch/nn/modules/",
@@ -173,13 +183,32 @@ bool IsStep(const PythonFrame& frame) {
                                            "tensorflow/python/eager/polymorphic_function/",
                                            "keras/src/optimizers/",
                                            "keras/src/layers/"};
-  if (IsInAny(frame, kFolders)) return true;
+  if (IsInAny(frame, kFolders) || CallsBack(frame)) return true;
   if (IsIn(frame, "torch/_tensor.py")) return frame.function.ends_with("backward");
   constexpr std::string_view kBoosters[] = {"xgboost/core.py", "lightgbm/basic.py"};
   if (IsInAny(frame, kBoosters)) return frame.function.ends_with("update");
   constexpr std::string_view kKeras[] = {"keras/src/backend/", "keras/src/trainers/trainer.py"};
   return IsInAny(frame, kKeras) &&
          (Contains(frame.function, "train_step") || Contains(frame.function, "test_step"));
+}
+
+bool Validates(const PythonFrame& frame) {
+  constexpr std::string_view kTrainers[] = {"transformers/trainer.py",  "lightning/pytorch/loops/",
+                                            "pytorch_lightning/loops/", "keras/src/trainers/",
+                                            "keras/src/backend/",       "ultralytics/engine/",
+                                            "fastai/learner.py"};
+  constexpr std::string_view kWords[] = {"evaluate", "evaluation", "eval",
+                                         "validate", "validation", "val"};
+  const auto says = [&](const std::string& word) {
+    return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
+  };
+  const std::vector<std::string> words = WordsOf(frame.function);
+  if (frame.is_own) return std::any_of(words.begin(), words.end(), says);
+  if (!IsInAny(frame, kTrainers)) return false;
+  // A library's "_maybe_log_save_evaluate" does other things, too.
+  const std::vector<std::string> method =
+      WordsOf(frame.function.substr(frame.function.rfind('.') + 1));
+  return !words.empty() && (says(words.front()) || (!method.empty() && says(method.front())));
 }
 
 bool IsDataLibrary(const PythonFrame& frame) {
@@ -354,6 +383,19 @@ std::string OwnName(const std::string& thread) {
   return thread.substr(kBefore.size(), thread.size() - kBefore.size() - 1);
 }
 
+bool IsBetweenSteps(const std::vector<PythonFrame>& frames) {
+  return std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+    return CallsBack(frame) || (!frame.is_own && Validates(frame));
+  });
+}
+
+bool TakesAndTrains(const std::vector<PythonFrame>& frames) {
+  const auto fit = std::find_if(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+    return IsIn(frame, "keras/src/backend/tensorflow/trainer.py");
+  });
+  return fit != frames.end() && !IsBetweenSteps(frames);
+}
+
 bool IsAside(const std::vector<PythonFrame>& frames) {
   if (IsImport(frames)) return true;
   return std::any_of(frames.begin(), frames.end(), [&](const PythonFrame& frame) {
@@ -361,8 +403,6 @@ bool IsAside(const std::vector<PythonFrame>& frames) {
         (frame.function.ends_with(".map") || frame.function.ends_with(".filter"))) {
       return true;
     }
-    // Its function takes a batch and trains: which of the two it is at cannot be seen.
-    if (IsIn(frame, "keras/src/backend/tensorflow/trainer.py")) return true;
     // A copy to a device waits for what that computes.
     return Contains(frame.function, "send_to_device");
   });

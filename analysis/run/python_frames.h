@@ -39,9 +39,16 @@ bool IsLoader(const PythonFrame& frame);
 // Functions of the standard library that hand over what another thread or process made.
 bool HandsOver(const PythonFrame& frame);
 
-// Functions of libraries that compute a training step, its gradients, or its metrics, and are asked
-// for nothing else.
+// Functions of libraries that call, or are, what is done between steps: callbacks.
+bool CallsBack(const PythonFrame& frame);
+
+// Functions of libraries that compute a training step, its gradients, or its metrics, or are done
+// between steps, and are asked for nothing else.
 bool IsStep(const PythonFrame& frame);
+
+// Whether its name says that it measures the model on data that it does not train on: functions of
+// the program, and of libraries that have a loop for it. What it calls must show that it does.
+bool Validates(const PythonFrame& frame);
 
 // Functions of libraries that read, decode or transform data, and are called for little else.
 bool IsDataLibrary(const PythonFrame& frame);
@@ -82,6 +89,13 @@ bool IsImport(const std::vector<PythonFrame>& frames);
 
 // "_job_producer" of "Thread (_job_producer)", as py-spy names threads by their function.
 std::string OwnName(const std::string& thread);
+
+// Whether they are in what a library calls back, or validates with.
+bool IsBetweenSteps(const std::vector<PythonFrame>& frames);
+
+// Whether they are in fit() of Keras with TensorFlow, and not between steps: one function takes a
+// batch and trains, and which of the two it is at cannot be seen.
+bool TakesAndTrains(const std::vector<PythonFrame>& frames);
 
 // Whether that is no part of a loop's steady course, or may be a wait for a device.
 bool IsAside(const std::vector<PythonFrame>& frames);

@@ -10,6 +10,7 @@
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/running_ahead.h"
+#include "analysis/outside/python_places.h"
 #include "analysis/run/known_loaders.h"
 #include "analysis/run/own_threads.h"
 #include "analysis/run/settings.h"
@@ -166,16 +167,22 @@ void AddFixAndNext(const RunView& run, const Statements& statements, FirstPage* 
     return;
   }
   const analysis::NextStep next = analysis::NextStepOf(run, statements);
-  const bool conditional = page->conditional && next.kind == analysis::NextKind::kChange;
+  const bool is_change = next.kind == analysis::NextKind::kChange;
+  const bool conditional = page->conditional && is_change;
+  const bool validates = statements.bottleneck->findings[0].limit.kind->AtConsumer() &&
+                         analysis::ValidationOf(run).has_value();
   page->lines.push_back(
-      {"fix", next.text + (conditional && !next.measured ? ", if the load stays as it is" : "")});
+      {"fix", next.text + (conditional && !next.measured ? ", if the load stays as it is" : "") +
+                  (validates ? fmt::format("{} Or validate less often, or on less data.",
+                                           next.text.ends_with('.') ? "" : ".")
+                             : "")});
   if (!next.command.empty()) page->lines.push_back({"", next.command, true});
   if (next.limited_then) {
     page->lines.push_back({"next", fmt::format("{} {} limit it", LimitWord(*next.limited_then),
                                                conditional ? "would" : "will")});
     return;
   }
-  AddNext(statements, next.kind == analysis::NextKind::kChange, page);
+  AddNext(statements, is_change, page);
 }
 
 // What the plan that this run was started with had said, beside what came of it.

@@ -147,8 +147,10 @@ const analysis::OperatorRow* WaitingStep(const RunView& run) {
   return nullptr;
 }
 
-// The trainer as what limits: "the trainer", or "the trainer, sleeping on a timer".
+// The trainer as what limits: "the trainer", "the trainer, sleeping on a timer", or "the trainer,
+// validating".
 std::string TrainerWithWait(const RunView& run) {
+  if (analysis::ValidationOf(run)) return "the trainer, validating";
   const analysis::OperatorRow* step = WaitingStep(run);
   const std::optional<MainWait> wait = step != nullptr ? MainWaitOf(run, *step) : std::nullopt;
   return wait ? fmt::format("the trainer, {}", wait->waiting) : "the trainer";
@@ -159,6 +161,15 @@ std::string PlaceSentence(std::string_view what,
                           const std::optional<analysis::PythonPlace>& place) {
   if (!place) return "";
   return fmt::format(" {} is in {} {:.0f} % of its time.", what, place->name, 100 * place->ratio);
+}
+
+// Where a trainer's step is, or " Validation, in evaluate (train.py:40), takes 62 % of the
+// trainer's time."
+std::string StepSentence(const RunView& run) {
+  const std::optional<analysis::PythonPlace> validation = analysis::ValidationOf(run);
+  if (!validation) return PlaceSentence("The step", analysis::PlaceOfStep(run));
+  return fmt::format(" Validation, in {}, takes {:.0f} % of the trainer's time.", validation->name,
+                     100 * validation->ratio);
 }
 
 // Whether its threads compute, or are ready to, nearly all of its time: samples, in which waits are
@@ -197,14 +208,13 @@ std::string CulpritSentences(const PipelineModel& model, const Finding& first) {
   const RunView& run = model.run();
   if (first.limit.Is(analysis::kConsumerLimit)) {
     const analysis::OperatorRow* waits = WaitingStep(run);
-    return (waits != nullptr ? WaitSentence(run, *waits) : "") +
-           PlaceSentence("The step", analysis::PlaceOfStep(run));
+    return (waits != nullptr ? WaitSentence(run, *waits) : "") + StepSentence(run);
   }
   if (!first.culprit) return "";
   const analysis::OperatorRow& op = run.operators[*first.culprit];
   if (first.limit.Is(analysis::kCoresLimit)) {
     if (MostOfCores(model, first) == nullptr || !HardlyWaits(op)) return "";
-    if (op.kind == "consumer") return PlaceSentence("The step", analysis::PlaceOfStep(run));
+    if (op.kind == "consumer") return StepSentence(run);
   }
   const bool may_wait =
       first.limit.Is(analysis::kStageLimit) || first.limit.Is(analysis::kThreadLimit);
@@ -289,6 +299,13 @@ std::string LimitName(const PipelineModel& model, const analysis::Limit& limit,
   return OwnThreadWord(name, model.operators()[*culprit].name);
 }
 
+// As one of two: "the trainer's own thread (operator unpickle)".
+std::string OneOfTwo(const PipelineModel& model, const Finding& finding) {
+  std::string name = LimitName(model, finding.limit, finding.culprit);
+  const size_t at = name.find(", operator ");
+  return at == std::string::npos ? name : name.replace(at, 2, " (") + ")";
+}
+
 }  // namespace
 
 bool HasTrainer(const PipelineModel& model) {
@@ -321,18 +338,18 @@ std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) 
   }
   if (bottleneck.verdict == Verdict::kBalanced && two) {
     if (const std::string text = OneThreadText(model, bottleneck); !text.empty()) return text;
-    return fmt::format("{} and {} together", LimitWord(first.limit),
-                       LimitWord(bottleneck.findings[1].limit));
+    return fmt::format("{} and {} together", OneOfTwo(model, first),
+                       OneOfTwo(model, bottleneck.findings[1]));
   }
   if (const std::string text = OwnThreadText(model, first); !text.empty()) return text;
   std::string name = LimitName(model, first.limit, first.culprit);
   const RunView& run = model.run();
   const bool of_operator = first.culprit && (first.limit.Is(analysis::kStageLimit) ||
                                              first.limit.Is(analysis::kThreadLimit));
-  const analysis::OperatorRow* op = of_operator ? &run.operators[*first.culprit]
-                                    : first.limit.Is(analysis::kConsumerLimit) ? WaitingStep(run)
-                                                                               : nullptr;
-  if (op != nullptr) {
+  const analysis::OperatorRow* op = of_operator ? &run.operators[*first.culprit] : nullptr;
+  if (first.limit.Is(analysis::kConsumerLimit)) {
+    name = TrainerWithWait(run);
+  } else if (op != nullptr) {
     const auto wait = MainWaitOf(run, *op);
     if (wait && *wait->waiting != 0) name += fmt::format(", {}", wait->waiting);
   }
@@ -371,8 +388,7 @@ std::string WhyLine(const PipelineModel& model, const Bottleneck& bottleneck) {
   }
   const bool is_step =
       first.limit.Is(analysis::kThreadLimit) && !OwnThreadText(model, first).empty();
-  return text + (is_step ? PlaceSentence("The step", analysis::PlaceOfStep(model.run()))
-                         : CulpritSentences(model, first));
+  return text + (is_step ? StepSentence(model.run()) : CulpritSentences(model, first));
 }
 
 }  // namespace headrace::dashboards

@@ -137,6 +137,23 @@ std::string AdviceForProducers(const Outside& seen) {
         UnitWord(seen, seen.culprit));
   }
   if (StartsProcessesAgain(seen)) return fmt::format("{}; or {}", kLiveLonger, cheaper);
+  // One process of Python whose threads serve others runs one of them at a time.
+  const analysis::ProcessKind& process = seen.kinds[unit.kind];
+  if (!at_home && process.pids.size() == 1 && process.name.starts_with("python") &&
+      !seen.groups[unit.key_group].main) {
+    return fmt::format(
+        "let each process that asks it do this by itself{}: the threads of one process run Python "
+        "one at a time",
+        seen.compute_place.empty() && !seen.activity_place.empty()
+            ? fmt::format(" ({})", seen.activity_place)
+            : "");
+  }
+  const double used = unit.threads_count * unit.shares.on_cpu;
+  if (at_home && seen.flavour == OutsideFlavour::kTensorflow && used < kAtMostOneCore) {
+    return "num_parallel_calls=tf.data.AUTOTUNE in every map(): without it one thread makes all "
+           "elements, and here about one computes; or " +
+           cheaper;
+  }
   if (analysis::HasIdleThreads(seen)) {
     return fmt::format(
         "{}. These threads compute {} of their time. Something may run one at a time, such as a "
@@ -200,6 +217,7 @@ std::string AdviceForCores(const Outside& seen) {
 }
 
 std::string AdviceForConsumer(const Outside& seen) {
+  if (seen.python && seen.python->validation) return "validate less often, or on less data";
   const OutsideUnit& unit = seen.units[seen.culprit];
   if (seen.stall_ratio >= analysis::kSmallStall && !seen.is_step_elsewhere) {
     if (seen.native_waits.AreConditions()) {
@@ -292,7 +310,10 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
     case OutsideLimit::kHandOver:
       return kShareMemory;
     case OutsideLimit::kSleep:
-      return "find what sleeps: a retry, a rate limit or polling (stacks off the CPU name it)";
+      return seen.is_asked_over_network
+                 ? "more requests at once, unless it limits their rate; or find what sleeps in it"
+                 : "find what sleeps: a retry, a rate limit or polling (stacks off the CPU name "
+                   "it)";
     case OutsideLimit::kConsumer:
       return AdviceForConsumer(seen);
     case OutsideLimit::kPauses:

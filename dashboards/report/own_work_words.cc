@@ -49,6 +49,11 @@ std::string OwnWorkWord(const analysis::Outside& seen, const std::string& consum
 
 std::string StepFunction(const analysis::Outside& seen) {
   const auto own = seen.OwnTimes();
+  if (own && seen.python->validation) {
+    return fmt::format(", validating {} of the time, in {}",
+                       FormatPercent(seen.python->validation->ratio),
+                       FunctionAndPlace(seen.python->validation->name));
+  }
   if (!own || seen.python->step_s + seen.python->unknown_s <= 0) return "";
   // Beside a loader what is unknown counts as the step.
   const bool is_known = !seen.python->has_loader || seen.python->step_s >= seen.python->unknown_s;

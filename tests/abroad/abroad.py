@@ -276,8 +276,9 @@ def main():
             if why := abroad.why_not(name):
                 print(f"{name}: skipped: {why}")
                 continue
+            rows_before = len(rows)
             try:
-                rows_before, gain = len(rows), abroad.gain(name)
+                gain = abroad.gain(name)
                 for hook, words in ((True, hooked), (False, outside)):
                     if words is not None and arguments.view != ("outside" if hook else "hook"):
                         rows.append(abroad.judge(name, hook, words, advice, gain))

@@ -305,6 +305,39 @@ show(got)
         self.assertGreater(waited, computed)
         self.assertEqual(set(counted), {"trainer/step"}, "the process of the tasks is gone with its accounts")
 
+    def test_the_first_batch_of_a_later_pass_of_ray_is_waited_for(self):
+        code = """
+import ray.data.iterator as ray_data
+def decode(rows):
+    time.sleep(0.1)
+    return rows
+got = []
+for epoch in range(3):
+    for batch in ray_data.DataIterator(decode, "MapBatches(decode)", 4).iter_batches(batch_size=8):
+        got.append(batch["id"][0])
+show(got)
+"""
+        got, _, _, steps, (waited, _, _) = self.plain(code)
+        self.assertEqual(got, 3 * list(range(0, 32, 8)))
+        self.assertIn(steps, (3 * 4 - 1, 3 * 4 - 2))
+        self.assertGreater(waited, (steps - 1) * 0.1)
+
+    def test_pools_that_ray_makes_for_itself_are_no_batches(self):
+        code = """
+import types
+module = types.ModuleType("NAME")
+exec('''
+import concurrent.futures
+def read(count):
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        return [call.result() for call in [pool.submit(abs, number) for number in range(count)]]
+''', module.__dict__)
+show(module.read(40))
+"""
+        got, counted, _, steps, _ = self.plain(code.replace("NAME", "ray.data.reads"))
+        self.assertEqual((got, counted, steps), (list(range(40)), {}, 0))
+        self.assertGreater(self.plain(code.replace("NAME", "reads"))[3], 30)
+
     def test_threads_of_ray_that_collate_are_a_stage(self):
         code = """
 import ray.data.iterator as ray_data

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/thresholds.h"
@@ -16,6 +17,12 @@ class Thread final : public LimitKind {
   static bool StaysThere(const PipelineModel& model) {
     return std::any_of(model.stages().begin(), model.stages().end(),
                        [](const StageModel& stage) { return stage.stays_on_consumer; });
+  }
+
+  // Whether its step takes more of the thread than what it does for batches.
+  static bool Trains(const PipelineModel& model) {
+    const Demands& demands = model.demands();
+    return demands.consumer_s > model.OnConsumers(model.current(), demands);
   }
 
  public:
@@ -59,8 +66,9 @@ class Thread final : public LimitKind {
       return fmt::format("More workers do not help. Make {} cheaper.",
                          culprit.empty() ? "what the trainer's thread does for a batch" : culprit);
     }
-    return fmt::format("A worker beside the trainer gains less than 3 %. Make {} cheaper.",
-                       culprit.empty() ? "the loading" : culprit);
+    const std::string_view little = "A worker beside the trainer gains less than 3 %.";
+    if (Trains(model)) return fmt::format("{} Only a cheaper training step is faster.", little);
+    return fmt::format("{} Make {} cheaper.", little, culprit.empty() ? "the loading" : culprit);
   }
   std::string WhyUnlimited(const PipelineModel& /*model*/) const override {
     return "no stage runs on the trainer's thread";

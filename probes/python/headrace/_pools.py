@@ -247,9 +247,15 @@ class _Takes(Batches):
         return self.__next__()
 
 
+def _is_rays():
+    """Whether this is a process in which Ray runs tasks: some read files in pools of their own."""
+    words = getattr(sys, "argv", None) or [""]
+    return words[0].endswith("ray/_private/workers/default_worker.py")
+
+
 def _is_taker():
     """Whether results that the calling thread takes now are batches of a trainer's."""
-    if Process.default_stage is not None or Process.has_loader or not active():
+    if Process.default_stage is not None or Process.has_loader or not active() or _is_rays():
         return False
     if threading.current_thread() is not threading.main_thread() and not _account.is_consumer():
         return False
@@ -297,6 +303,19 @@ def _once(kind):
     return True
 
 
+def _is_made_by_ray():
+    """Whether the pool that is being made is for what Ray does itself, as reading the files' footers: its results are no
+    batches."""
+    frame = sys._getframe(2)
+    for _ in range(8):
+        if frame is None:
+            return False
+        if str(frame.f_globals.get("__name__", "")).startswith("ray."):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _with_feed(kind, name, make_feed):
     """Method `name` of a class makes the pool's queue: from then on it has a feed."""
     inner = getattr(kind, name)
@@ -304,6 +323,8 @@ def _with_feed(kind, name, make_feed):
     @functools.wraps(inner)
     def made(self, /, *arguments, **named):
         result = inner(self, *arguments, **named)
+        if _is_made_by_ray():
+            return result
         try:
             calls, feed = make_feed(self)
             self._headrace_feed = feed

@@ -171,7 +171,10 @@ class _Collating:
 
 
 class _RayBatches(LoaderBatches):
-    """The first batch waits for Ray to begin, which is no work for batches: it is not counted."""
+    """The program's first batch waits for Ray to begin, which is no work for batches: it is not counted. The first of a
+    later pass waits for that pass alone."""
+
+    has_begun = False  # in this process
 
     def _prepare(self):
         Process.has_loader = True
@@ -179,7 +182,7 @@ class _RayBatches(LoaderBatches):
 
     def __next__(self):
         queue = self._queue
-        if queue.last is not None:
+        if queue.last is not None or _RayBatches.has_begun:
             batch = super().__next__()
         else:
             thread.asking = True
@@ -187,6 +190,7 @@ class _RayBatches(LoaderBatches):
                 batch = self._next()
             finally:
                 thread.asking = False
+        _RayBatches.has_begun = True
         try:
             queue.took(rows_of(batch, True))
         except Exception:  # an odd batch is no reason to end the program

@@ -10,6 +10,7 @@
 #include "analysis/model/limits/limit.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/pipeline_model.h"
+#include "tests/analysis/made_runs.h"
 #include "tests/analysis/synthetic_run.h"
 
 namespace headrace::analysis {
@@ -132,7 +133,7 @@ TEST(LimitWords, OfEveryKind) {
        "Shorten what stops decode now and then, or let it work further ahead.",
        "the queue lasts over every pause"},
       {"thread", "thread", 0, "the thread that loads and computes in turn",
-       "A worker beside the trainer gains less than 3 %. Make decode cheaper.",
+       "A worker beside the trainer gains less than 3 %. Only a cheaper training step is faster.",
        "no stage runs on the trainer's thread"}};
   std::map<std::string, int> told;
   for (const Words& each : words) {
@@ -160,7 +161,21 @@ TEST(LimitWords, OfEveryKind) {
   };
   EXPECT_THAT(blames_nothing("memory bandwidth"), HasSubstr("move fewer bytes, or use a machine"));
   EXPECT_THAT(blames_nothing("interpreter"), HasSubstr("Run the work in processes"));
-  EXPECT_THAT(blames_nothing("thread"), HasSubstr("Make the loading cheaper."));
+}
+
+TEST(LimitWords, OfTheLargerPartOfTheTrainersThread) {
+  OneThread costs;
+  for (const double step_s : {0.001, 0.01}) {
+    SCOPED_TRACE(step_s);
+    costs.step_cpu_s = step_s;
+    const RunView run = RecordOneThread(costs, 10, 1);
+    const PipelineModel model(run);
+    const Limit row{Kind("thread"), 0, "thread", 100};
+    const std::string rest = step_s < costs.load_cpu_s ? "Make the loading cheaper."
+                                                       : "Only a cheaper training step is faster.";
+    EXPECT_EQ(row.kind->WithoutSetting(model, row, ""),
+              "A worker beside the trainer gains less than 3 %. " + rest);
+  }
 }
 
 TEST(LimitWords, WhyItLimits) {

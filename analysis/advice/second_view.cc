@@ -1,0 +1,73 @@
+#include "analysis/advice/second_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/model/bottleneck.h"
+#include "analysis/model/limits/limit_kind.h"
+#include "analysis/thresholds.h"
+
+namespace headrace::analysis {
+namespace {
+
+// Whether what the threads show to limit is this: either is what the trainer's thread does, or
+// neither is.
+bool Fits(const PipelineModel& model, const Limit& limit, const Outside& seen) {
+  const OutsideLimit other = seen.findings[0].limit;
+  const bool is_trainers = seen.IsConsumersDoing();
+  // Threads show nothing of what devices do.
+  if (limit.Is(kAcceleratorLimit)) return true;
+  if (limit.Is(kHeldStepLimit)) {
+    return other == OutsideLimit::kInterpreter || other == OutsideLimit::kConsumer;
+  }
+  if (limit.Is(kConsumerLimit)) return is_trainers && other != OutsideLimit::kOwnWork;
+  if (limit.Is(kCoresLimit)) {  // all that computes in making batches
+    return other == OutsideLimit::kOwnWork || other == OutsideLimit::kAlone ||
+           other == OutsideLimit::kInterpreter || other == OutsideLimit::kHandOver ||
+           other == OutsideLimit::kCores || other == OutsideLimit::kProducers;
+  }
+  if (limit.Is(kThreadLimit)) {
+    // Workers that it starts again and again, and what is handed to it.
+    if (FollowEachOther(seen) || other == OutsideLimit::kHandOver) return true;
+    // Of the thread's two parts the step may be the larger; and without its functions nobody knows
+    // which of them it is at.
+    const Demands& demands = model.demands();
+    const bool trains = demands.consumer_s > model.OnConsumers(model.current(), demands);
+    return other == OutsideLimit::kConsumer ? trains || MayLoad(seen) : is_trainers;
+  }
+  return limit.kind->AtConsumer() == is_trainers;
+}
+
+// Whether both views call the same thread the trainer: it waits as long.
+bool IsSameTrainer(const PipelineModel& model, const Outside& seen) {
+  const double waits = std::max(seen.stall_ratio, seen.InLoader().value_or(0));
+  return std::abs(waits - model.stall_ratio()) <= kHighStall;
+}
+
+}  // namespace
+
+SecondView AskThreads(const RunView& run, const PipelineModel& model,
+                      const Bottleneck& bottleneck) {
+  SecondView view;
+  view.at_most = kMostOfOthersPrograms;
+  const Limit& limit = bottleneck.findings[0].limit;
+  const Outside seen = LookFromOutside(run);
+  if (!seen.withheld.empty() || !IsSameTrainer(model, seen)) return view;
+  const bool alone = seen.findings[0].limit == OutsideLimit::kAlone;
+  if (!seen.decided && !alone) {
+    view.at_most = kThreadsUndecided;
+    view.disagreement = "seen from outside, the limit stays undecided";
+    return view;
+  }
+  if (Fits(model, limit, seen)) return view;
+  view.at_most = kViewsDisagree;
+  const OutsideLimit other = seen.findings[0].limit;
+  view.disagreement = fmt::format(
+      "seen from outside, the limit would be {}",
+      other == OutsideLimit::kProducers ? "what feeds the trainer" : seen.LimitWord(other));
+  return view;
+}
+
+}  // namespace headrace::analysis

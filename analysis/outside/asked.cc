@@ -1,0 +1,60 @@
+#include "analysis/outside/asked.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+namespace headrace::analysis {
+namespace {
+
+bool Has(const std::vector<int64_t>& ids, const std::optional<int64_t>& id) {
+  return id && std::find(ids.begin(), ids.end(), *id) != ids.end();
+}
+
+// "b>a" of the connection "a>b" (its own end first); empty: another kind of socket.
+std::string OtherEnd(const std::string& connection) {
+  const size_t at = connection.find('>');
+  if (at == std::string::npos) return "";
+  return connection.substr(at + 1) + ">" + connection.substr(0, at);
+}
+
+// Ids of the processes at the other ends of connections that these received something by; empty
+// where one of these made a connection itself.
+std::set<int64_t> ClientsOf(const RunView& run, const std::vector<int64_t>& ids) {
+  std::set<std::string> ends;
+  for (const MeasurementRow& row : run.measurements) {
+    if (!Has(ids, row.process_id)) continue;
+    if (row.metric == "tcp_connects_count" && row.value.value_or(0) > 0) return {};
+    if (row.metric == "socket_received_bytes") ends.insert(OtherEnd(row.subject));
+  }
+  std::set<int64_t> clients;
+  for (const MeasurementRow& row : run.measurements) {
+    const bool is_end = row.metric == "socket_sent_bytes" && row.process_id &&
+                        !row.subject.empty() && ends.contains(row.subject);
+    if (is_end && !Has(ids, row.process_id)) clients.insert(*row.process_id);
+  }
+  return clients;
+}
+
+}  // namespace
+
+bool IsAskedOverNetwork(const RunView& run, const Outside& outside) {
+  const size_t kind = outside.units[outside.culprit].kind;
+  if (kind == outside.units[0].kind) return false;
+  const std::set<int64_t> clients = ClientsOf(run, outside.kinds[kind].process_ids);
+  double by_sockets_s = 0, all_s = 0;
+  for (const WakeEdge& edge : outside.edges) {
+    const size_t asks = outside.groups[edge.wakee].kind;
+    if (!edge.waker || outside.groups[*edge.waker].kind != kind || asks == kind) continue;
+    all_s += edge.wait_s;
+    const std::vector<int64_t>& ids = outside.kinds[asks].process_ids;
+    const bool is_client =
+        std::any_of(ids.begin(), ids.end(), [&](int64_t id) { return clients.contains(id); });
+    // A wait for a socket with a time limit is one in poll().
+    const bool by_socket = edge.cause == WaitCause::kNetwork || edge.cause == WaitCause::kPoll;
+    if (is_client && by_socket) by_sockets_s += edge.wait_s;
+  }
+  return 2 * by_sockets_s > all_s;
+}
+
+}  // namespace headrace::analysis

@@ -1,0 +1,23 @@
+// Validation between steps: a trainer may take longer to measure its model than to train it, and
+// its functions say so, as both compute in the same layers.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analysis/outside/python_lines.h"
+
+namespace headrace::analysis {
+
+// Of a trainer's main thread.
+struct CountedStack {
+  const std::vector<PythonFrame>* frames = nullptr;
+  double seconds = 0;
+  int64_t samples_count = 0;
+};
+
+// The function that validates, and the share of all that time that it takes; nothing where that is
+// less than half, where it is seldom seen, or where the program only validates.
+std::optional<PythonPlace> FindValidation(const std::vector<CountedStack>& stacks);
+
+}  // namespace headrace::analysis
