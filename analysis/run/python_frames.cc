@@ -349,7 +349,11 @@ bool TakesTask(const std::vector<PythonFrame>& frames) {
 
 bool IsIdle(const std::vector<PythonFrame>& frames) {
   const PythonFrame& last = frames.back();
-  const bool of_pool = IsIn(last, "concurrent/futures/thread.py") && last.function == "_worker";
+  // Both ask a queue that is written in C. What a Pool's thread does with a task is in functions of
+  // its own.
+  const bool of_pool =
+      (IsIn(last, "concurrent/futures/thread.py") && last.function == "_worker") ||
+      (IsIn(last, "multiprocessing/pool.py") && last.function.ends_with("_handle_tasks"));
   return of_pool || Waits(frames);
 }
 

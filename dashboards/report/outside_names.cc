@@ -73,13 +73,13 @@ std::optional<Asked> AskedProcess(const analysis::Outside& seen) {
 
 std::string PoolThreadDoes(const analysis::Outside& seen) {
   if (!seen.is_busy_thread || !seen.python_threads) return "";
-  const std::string& function = seen.python_threads->busy_function;
-  if (function.find("_handle_tasks (multiprocessing/pool.py") != std::string::npos) {
-    return "pickles what is sent to the pool's processes";
-  }
-  if (function.find("_handle_results (multiprocessing/pool.py") != std::string::npos) {
-    return "unpickles what the pool's processes return";
-  }
+  const analysis::PythonThreads& threads = *seen.python_threads;
+  const auto is = [&](const std::string& name) {
+    return threads.busy_thread == name ||
+           threads.busy_function.find(name + " (multiprocessing/pool.py") != std::string::npos;
+  };
+  if (is("_handle_tasks")) return "pickles what is sent to the pool's processes";
+  if (is("_handle_results")) return "unpickles what the pool's processes return";
   return "";
 }
 
