@@ -288,7 +288,7 @@ std::string ChangeWords(const RunView& run, const Allocation& plan) {
     if (known != nullptr && what == "parallelism") {
       const std::string stage = knob.substr(0, dot);
       knob = known->setting;
-      if (knob.empty()) continue;  // nobody knows one
+      if (knob.empty()) knob = stage + " threads";  // nobody knows a setting
       if (known->before != nullptr) {
         knob = fmt::format("{} {}", stage.substr(std::string_view(known->before).size()), knob);
       }

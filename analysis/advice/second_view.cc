@@ -14,7 +14,8 @@ namespace {
 
 // Whether what the threads show to limit is this: either is what the trainer's thread does, or
 // neither is.
-bool Fits(const PipelineModel& model, const Limit& limit, const Outside& seen) {
+bool Fits(const PipelineModel& model, const Finding& finding, const Outside& seen) {
+  const Limit& limit = finding.limit;
   const OutsideLimit other = seen.findings[0].limit;
   const bool is_trainers = seen.IsConsumersDoing();
   // Threads show nothing of what devices do.
@@ -23,7 +24,10 @@ bool Fits(const PipelineModel& model, const Limit& limit, const Outside& seen) {
     return other == OutsideLimit::kInterpreter || other == OutsideLimit::kConsumer;
   }
   if (limit.Is(kConsumerLimit)) return is_trainers && other != OutsideLimit::kOwnWork;
-  if (limit.Is(kCoresLimit)) {  // all that computes in making batches
+  if (limit.Is(kCoresLimit)) {
+    const bool by_step =
+        finding.culprit && model.run().operators[*finding.culprit].kind == "consumer";
+    if (other == OutsideLimit::kConsumer) return by_step;
     return other == OutsideLimit::kOwnWork || other == OutsideLimit::kAlone ||
            other == OutsideLimit::kInterpreter || other == OutsideLimit::kHandOver ||
            other == OutsideLimit::kCores || other == OutsideLimit::kProducers;
@@ -33,9 +37,8 @@ bool Fits(const PipelineModel& model, const Limit& limit, const Outside& seen) {
     if (FollowEachOther(seen) || other == OutsideLimit::kHandOver) return true;
     // Of the thread's two parts the step may be the larger; and without its functions nobody knows
     // which of them it is at.
-    const Demands& demands = model.demands();
-    const bool trains = demands.consumer_s > model.OnConsumers(model.current(), demands);
-    return other == OutsideLimit::kConsumer ? trains || MayLoad(seen) : is_trainers;
+    if (other == OutsideLimit::kConsumer) return model.StepIsLarger() || MayLoad(seen);
+    return is_trainers;
   }
   return limit.kind->AtConsumer() == is_trainers;
 }
@@ -52,16 +55,20 @@ SecondView AskThreads(const RunView& run, const PipelineModel& model,
                       const Bottleneck& bottleneck) {
   SecondView view;
   view.at_most = kMostOfOthersPrograms;
-  const Limit& limit = bottleneck.findings[0].limit;
+  if (bottleneck.verdict == Verdict::kUndecided) return view;
   const Outside seen = LookFromOutside(run);
   if (!seen.withheld.empty() || !IsSameTrainer(model, seen)) return view;
+  // By times on the CPU alone nothing is ever decided.
+  if (seen.knowledge <= OutsideKnowledge::kCpu) return view;
   const bool alone = seen.findings[0].limit == OutsideLimit::kAlone;
   if (!seen.decided && !alone) {
     view.at_most = kThreadsUndecided;
-    view.disagreement = "seen from outside, the limit stays undecided";
     return view;
   }
-  if (Fits(model, limit, seen)) return view;
+  const size_t named = bottleneck.verdict == Verdict::kBalanced ? 2 : 1;
+  for (size_t f = 0; f < std::min(named, bottleneck.findings.size()); ++f) {
+    if (Fits(model, bottleneck.findings[f], seen)) return view;
+  }
   view.at_most = kViewsDisagree;
   const OutsideLimit other = seen.findings[0].limit;
   view.disagreement = fmt::format(

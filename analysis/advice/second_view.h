@@ -13,11 +13,12 @@ struct Bottleneck;
 class PipelineModel;
 
 struct SecondView {
-  double at_most = 1;        // how probable the limit can be
-  std::string disagreement;  // "seen from outside, the limit would be a lock"; empty: none
+  double at_most = 1;  // how probable the limit can be
+  // Where the threads show another limit: "seen from outside, the limit would be a lock".
+  std::string disagreement;
 };
 
-// What the threads say of findings[0] of `bottleneck`, of a run that kept accounts. Never throws.
+// What the threads say of the limit, or of the two, of a run that kept accounts. Never throws.
 SecondView AskThreads(const RunView& run, const PipelineModel& model, const Bottleneck& bottleneck);
 
 }  // namespace headrace::analysis

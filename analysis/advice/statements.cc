@@ -271,7 +271,8 @@ std::optional<EarlierLimit> EarlierLimitOf(const RunView& run, const Phases& pha
     const Bottleneck bottleneck = FindBottleneck(model);
     const Finding& first = bottleneck.findings[0];
     if (bottleneck.unexplained || first.probability < kSureOfRow) return std::nullopt;
-    return EarlierLimit{part->kind, first.limit, first.probability};
+    const double most = run.run.pipeline_path.empty() ? kMostOfOthersPrograms : 1;
+    return EarlierLimit{part->kind, first.limit, std::min(first.probability, most)};
   } catch (const Error& error) {
     if (error.code() != ExitCode::kInconclusive) throw;
     return std::nullopt;

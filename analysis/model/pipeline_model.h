@@ -198,6 +198,8 @@ class PipelineModel {
   // Seconds a batch that stages without threads in `settings` take of the consumers' threads, which
   // work at the same time.
   double OnConsumers(const Settings& settings, const Demands& demands) const;
+  // Whether the trainer's step takes more of its thread than what that thread does for batches.
+  bool StepIsLarger() const { return demands_.consumer_s > OnConsumers(current_, demands_); }
   // Whether the operator is of that kind and of a stage that takes batches from workers: elsewhere
   // a program may call its own operators as it likes.
   bool IsReceiving(size_t op, const char* kind) const;

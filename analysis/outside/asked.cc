@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 
 namespace headrace::analysis {
 namespace {
@@ -11,11 +12,19 @@ bool Has(const std::vector<int64_t>& ids, const std::optional<int64_t>& id) {
   return id && std::find(ids.begin(), ids.end(), *id) != ids.end();
 }
 
+// "127.0.0.1:80" of "[::ffff:127.0.0.1]:80", as a server that listens to both kinds sees its end.
+std::string PlainAddress(std::string address) {
+  constexpr std::string_view kMapped = "[::ffff:";
+  const size_t end = address.find(']');
+  if (!address.starts_with(kMapped) || end == std::string::npos) return address;
+  return address.substr(kMapped.size(), end - kMapped.size()) + address.substr(end + 1);
+}
+
 // "b>a" of the connection "a>b" (its own end first); empty: another kind of socket.
 std::string OtherEnd(const std::string& connection) {
   const size_t at = connection.find('>');
   if (at == std::string::npos) return "";
-  return connection.substr(at + 1) + ">" + connection.substr(0, at);
+  return PlainAddress(connection.substr(at + 1)) + ">" + PlainAddress(connection.substr(0, at));
 }
 
 // Ids of the processes at the other ends of connections that these received something by; empty
@@ -29,9 +38,9 @@ std::set<int64_t> ClientsOf(const RunView& run, const std::vector<int64_t>& ids)
   }
   std::set<int64_t> clients;
   for (const MeasurementRow& row : run.measurements) {
-    const bool is_end = row.metric == "socket_sent_bytes" && row.process_id &&
-                        !row.subject.empty() && ends.contains(row.subject);
-    if (is_end && !Has(ids, row.process_id)) clients.insert(*row.process_id);
+    if (row.metric != "socket_sent_bytes" || !row.process_id || Has(ids, row.process_id)) continue;
+    const std::string own_end = OtherEnd(OtherEnd(row.subject));  // as plain as those
+    if (!own_end.empty() && ends.contains(own_end)) clients.insert(*row.process_id);
   }
   return clients;
 }

@@ -65,7 +65,7 @@ std::optional<PythonTime> TimeOfTrainers(const RunView& run) {
 
 // Whether a trainer's main thread is in none of its loaders, nor before its loop.
 bool IsInStep(const std::vector<PythonFrame>& frames) {
-  if (IsAside(frames) || StartsProcess(frames)) return false;
+  if (IsAside(frames) || TakesAndTrains(frames) || StartsProcess(frames)) return false;
   return std::none_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
     return IsOfHook(frame) || IsLoader(frame) || HandsOver(frame);
   });

@@ -354,16 +354,19 @@ std::optional<PythonThreads> LookAtPythonThreads(const RunView& run, int64_t pro
 
 namespace {
 
-// Leaves what fit() of Keras does where most of it is between steps, else nothing of it.
+// Leaves what fit() of Keras does where most of it is in what it calls back, else nothing of it.
 void LeaveFit(Samples* samples) {
-  double fits_s = 0, between_s = 0;
+  const auto calls_back = [](const Sample& sample) {
+    return std::any_of(sample.frames.begin(), sample.frames.end(), CallsBack);
+  };
+  double fits_s = 0, calls_back_s = 0;
   for (const Sample& sample : *samples) {
     if (TakesAndTrains(sample.frames)) fits_s += sample.seconds;
-    if (IsBetweenSteps(sample.frames)) between_s += sample.seconds;
+    if (calls_back(sample)) calls_back_s += sample.seconds;
   }
-  if (fits_s <= 0 || between_s > fits_s) return;
-  KeepOnly(samples, [](const Sample& sample) {
-    return !TakesAndTrains(sample.frames) && !IsBetweenSteps(sample.frames);
+  if (fits_s <= 0 || calls_back_s > fits_s) return;
+  KeepOnly(samples, [&](const Sample& sample) {
+    return !TakesAndTrains(sample.frames) && !calls_back(sample);
   });
 }
 

@@ -16,8 +16,9 @@ struct CountedStack {
   int64_t samples_count = 0;
 };
 
-// The function that validates, and the share of all that time that it takes; nothing where that is
-// less than half, where it is seldom seen, or where the program only validates.
+// The function that validates, and its share of the time in known functions, those that load or
+// train; nothing where that is less than half, where it is seldom seen, or where the program only
+// validates. A function of the program must lead to a model's layers, and loop or lead to a loader.
 std::optional<PythonPlace> FindValidation(const std::vector<CountedStack>& stacks);
 
 }  // namespace headrace::analysis

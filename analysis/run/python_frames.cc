@@ -193,22 +193,28 @@ bool IsStep(const PythonFrame& frame) {
 }
 
 bool Validates(const PythonFrame& frame) {
-  constexpr std::string_view kTrainers[] = {"transformers/trainer.py",  "lightning/pytorch/loops/",
-                                            "pytorch_lightning/loops/", "keras/src/trainers/",
-                                            "keras/src/backend/",       "ultralytics/engine/",
-                                            "fastai/learner.py"};
-  constexpr std::string_view kWords[] = {"evaluate", "evaluation", "eval",
-                                         "validate", "validation", "val"};
-  const auto says = [&](const std::string& word) {
-    return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
+  constexpr std::string_view kTrainers[] = {"transformers/trainer.py", "lightning/pytorch/loops/",
+                                            "pytorch_lightning/loops/", "ultralytics/engine/"};
+  constexpr std::string_view kWords[] = {"evaluate", "evaluation", "eval", "validate",
+                                         "validation"};
+  constexpr std::string_view kTrains[] = {"train", "training", "fit", "step", "update"};
+  const auto is_in = [](const std::string& word, const auto& words) {
+    return std::find(std::begin(words), std::end(words), word) != std::end(words);
   };
-  const std::vector<std::string> words = WordsOf(frame.function);
-  if (frame.is_own) return std::any_of(words.begin(), words.end(), says);
-  if (!IsInAny(frame, kTrainers)) return false;
-  // A library's "_maybe_log_save_evaluate" does other things, too.
+  const auto says = [&](const std::string& word) { return is_in(word, kWords); };
   const std::vector<std::string> method =
       WordsOf(frame.function.substr(frame.function.rfind('.') + 1));
-  return !words.empty() && (says(words.front()) || (!method.empty() && says(method.front())));
+  if (method.empty()) return false;
+  if (frame.is_own) {
+    // "train_and_evaluate" does both.
+    const bool trains = std::any_of(method.begin(), method.end(),
+                                    [&](const std::string& word) { return is_in(word, kTrains); });
+    const bool tests = method.front() == "val" || (method.size() == 1 && method.front() == "test");
+    return !trains && (tests || std::any_of(method.begin(), method.end(), says));
+  }
+  // A library's "_maybe_log_save_evaluate" does other things, too; its "_EvaluationLoop.run" none.
+  return IsInAny(frame, kTrainers) &&
+         (says(method.front()) || says(WordsOf(frame.function).front()));
 }
 
 bool IsDataLibrary(const PythonFrame& frame) {
@@ -387,17 +393,11 @@ std::string OwnName(const std::string& thread) {
   return thread.substr(kBefore.size(), thread.size() - kBefore.size() - 1);
 }
 
-bool IsBetweenSteps(const std::vector<PythonFrame>& frames) {
-  return std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
-    return CallsBack(frame) || (!frame.is_own && Validates(frame));
-  });
-}
-
 bool TakesAndTrains(const std::vector<PythonFrame>& frames) {
   const auto fit = std::find_if(frames.begin(), frames.end(), [](const PythonFrame& frame) {
     return IsIn(frame, "keras/src/backend/tensorflow/trainer.py");
   });
-  return fit != frames.end() && !IsBetweenSteps(frames);
+  return fit != frames.end() && std::none_of(fit, frames.end(), CallsBack);
 }
 
 bool IsAside(const std::vector<PythonFrame>& frames) {

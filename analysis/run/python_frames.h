@@ -42,12 +42,13 @@ bool HandsOver(const PythonFrame& frame);
 // Functions of libraries that call, or are, what is done between steps: callbacks.
 bool CallsBack(const PythonFrame& frame);
 
-// Functions of libraries that compute a training step, its gradients, or its metrics, or are done
-// between steps, and are asked for nothing else.
+// Functions of libraries that compute a training step, its gradients, or its metrics, and are asked
+// for nothing else; and callbacks, which are no loading.
 bool IsStep(const PythonFrame& frame);
 
 // Whether its name says that it measures the model on data that it does not train on: functions of
-// the program, and of libraries that have a loop for it. What it calls must show that it does.
+// the program, and of libraries that have a loop for it. What the program's own call must show that
+// they do (FindValidation).
 bool Validates(const PythonFrame& frame);
 
 // Functions of libraries that read, decode or transform data, and are called for little else.
@@ -90,11 +91,8 @@ bool IsImport(const std::vector<PythonFrame>& frames);
 // "_job_producer" of "Thread (_job_producer)", as py-spy names threads by their function.
 std::string OwnName(const std::string& thread);
 
-// Whether they are in what a library calls back, or validates with.
-bool IsBetweenSteps(const std::vector<PythonFrame>& frames);
-
-// Whether they are in fit() of Keras with TensorFlow, and not between steps: one function takes a
-// batch and trains, and which of the two it is at cannot be seen.
+// Whether they are in fit() or evaluate() of Keras with TensorFlow, and not in what it calls back:
+// one function takes a batch and computes, and which of the two it is at cannot be seen.
 bool TakesAndTrains(const std::vector<PythonFrame>& frames);
 
 // Whether that is no part of a loop's steady course, or may be a wait for a device.

@@ -160,6 +160,17 @@ void AddNext(const Statements& statements, bool advised, FirstPage* page) {
   page->lines.push_back({"next", text});
 }
 
+// The advice `text` of a trainer that mostly validates.
+std::string WithValidation(std::string text) {
+  constexpr std::string_view kCheaper = "Only a cheaper training step is faster.";
+  const size_t at = text.find(kCheaper);
+  if (at != std::string::npos) {
+    return text.replace(at, kCheaper.size(),
+                        "Validate less often, or on less data: that is most of what it does.");
+  }
+  return text + (text.ends_with('.') ? "" : ".") + " Validating less often gains, too.";
+}
+
 void AddFixAndNext(const RunView& run, const Statements& statements, FirstPage* page) {
   if (statements.bottleneck->unexplained) return;  // "check" has what comes first
   if (!statements.allocation) {
@@ -169,13 +180,13 @@ void AddFixAndNext(const RunView& run, const Statements& statements, FirstPage* 
   const analysis::NextStep next = analysis::NextStepOf(run, statements);
   const bool is_change = next.kind == analysis::NextKind::kChange;
   const bool conditional = page->conditional && is_change;
-  const bool validates = statements.bottleneck->findings[0].limit.kind->AtConsumer() &&
-                         analysis::ValidationOf(run).has_value();
-  page->lines.push_back(
-      {"fix", next.text + (conditional && !next.measured ? ", if the load stays as it is" : "") +
-                  (validates ? fmt::format("{} Or validate less often, or on less data.",
-                                           next.text.ends_with('.') ? "" : ".")
-                             : "")});
+  std::string text =
+      next.text + (conditional && !next.measured ? ", if the load stays as it is" : "");
+  const Bottleneck& bottleneck = *statements.bottleneck;
+  const bool by_step = bottleneck.findings[0].limit.Is(analysis::kConsumerLimit) ||
+                       IsTrainersThread(*statements.model, bottleneck);
+  if (by_step && analysis::ValidationOf(run)) text = WithValidation(std::move(text));
+  page->lines.push_back({"fix", std::move(text)});
   if (!next.command.empty()) page->lines.push_back({"", next.command, true});
   if (next.limited_then) {
     page->lines.push_back({"next", fmt::format("{} {} limit it", LimitWord(*next.limited_then),

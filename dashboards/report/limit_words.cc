@@ -163,13 +163,13 @@ std::string PlaceSentence(std::string_view what,
   return fmt::format(" {} is in {} {:.0f} % of its time.", what, place->name, 100 * place->ratio);
 }
 
-// Where a trainer's step is, or " Validation, in evaluate (train.py:40), takes 62 % of the
-// trainer's time."
+// Where a trainer's step is, or " Validation, in evaluate (train.py:40), takes 62 % of what the
+// trainer does."
 std::string StepSentence(const RunView& run) {
   const std::optional<analysis::PythonPlace> validation = analysis::ValidationOf(run);
   if (!validation) return PlaceSentence("The step", analysis::PlaceOfStep(run));
-  return fmt::format(" Validation, in {}, takes {:.0f} % of the trainer's time.", validation->name,
-                     100 * validation->ratio);
+  return fmt::format(" Validation, in {}, takes {:.0f} % of what the trainer does.",
+                     validation->name, 100 * validation->ratio);
 }
 
 // Whether its threads compute, or are ready to, nearly all of its time: samples, in which waits are

@@ -99,11 +99,36 @@ constexpr const char* kShareMemory =
     "multiprocessing.shared_memory, or torch tensors in place of arrays. More processes hardly "
     "help";
 
+constexpr const char* kAskMore =
+    "more requests at once, unless it limits their rate; or find what it waits for";
+
 constexpr const char* kDatabaseAdvice =
     "let readers go on beside the one that writes (PRAGMA journal_mode=WAL), or hold the lock for "
     "less time: shorter transactions";
 
 constexpr double kAtMostOneCore = 1.1;
+
+// Whether it is one process of Python whose threads do for several others what these wait for.
+bool ServesOthers(const Outside& seen) {
+  const OutsideUnit& unit = seen.units[seen.culprit];
+  const analysis::ProcessKind& process = seen.kinds[unit.kind];
+  if (unit.kind == seen.units[0].kind || process.pids.size() != 1) return false;
+  if (!process.name.starts_with("python") || seen.groups[unit.key_group].main) return false;
+  size_t most = 0;  // processes of one kind that wait for it
+  for (const analysis::WakeEdge& edge : seen.edges) {
+    const size_t waits = seen.groups[edge.wakee].kind;
+    if (!edge.waker || seen.groups[*edge.waker].kind != unit.kind || waits == unit.kind) continue;
+    most = std::max(most, seen.kinds[waits].pids.size());
+  }
+  return most >= 2;
+}
+
+// Whether threads of the trainer's process beside its main one mostly run Python, as tf.data's do
+// for a generator.
+bool RunsPythonBeside(const Outside& seen) {
+  return seen.home_activity &&
+         seen.home_activity->Others(analysis::Activity::kWorks) >= analysis::kThreadsAtOneThing;
+}
 
 std::string AdviceForProducers(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
@@ -137,28 +162,25 @@ std::string AdviceForProducers(const Outside& seen) {
         UnitWord(seen, seen.culprit));
   }
   if (StartsProcessesAgain(seen)) return fmt::format("{}; or {}", kLiveLonger, cheaper);
-  // One process of Python whose threads serve others runs one of them at a time.
-  const analysis::ProcessKind& process = seen.kinds[unit.kind];
-  if (!at_home && process.pids.size() == 1 && process.name.starts_with("python") &&
-      !seen.groups[unit.key_group].main) {
-    return fmt::format(
-        "let each process that asks it do this by itself{}: the threads of one process run Python "
-        "one at a time",
-        seen.compute_place.empty() && !seen.activity_place.empty()
-            ? fmt::format(" ({})", seen.activity_place)
-            : "");
-  }
   const double used = unit.threads_count * unit.shares.on_cpu;
-  if (at_home && seen.flavour == OutsideFlavour::kTensorflow && used < kAtMostOneCore) {
-    return "num_parallel_calls=tf.data.AUTOTUNE in every map(): without it one thread makes all "
-           "elements, and here about one computes; or " +
-           cheaper;
+  if (used < kAtMostOneCore && ServesOthers(seen)) {
+    return fmt::format(
+        "do {} in each process that asks for it: the threads of this one process run Python one at "
+        "a time",
+        seen.activity_place.empty() ? "this work" : seen.activity_place);
   }
   if (analysis::HasIdleThreads(seen)) {
     return fmt::format(
         "{}. These threads compute {} of their time. Something may run one at a time, such as a "
         "generator of Python: more threads would not help then",
         cheaper, FormatPercent(unit.shares.on_cpu));
+  }
+  if (at_home && seen.flavour == OutsideFlavour::kTensorflow && used < kAtMostOneCore &&
+      !RunsPythonBeside(seen)) {
+    return fmt::format(
+        "num_parallel_calls=tf.data.AUTOTUNE in every map(): without it one thread makes all "
+        "elements (its threads compute {:.1f} of {:.1f} cores); or {}",
+        used, seen.core_budget.cores.value_or(0), cheaper);
   }
   const double cores = seen.core_budget.cores.value_or(0);
   if (unit.idle_processes > 0) {
@@ -274,6 +296,7 @@ std::string AdviceForPauses(const Outside& seen) {
 // Threads that mostly have nothing to ask are enough of them: what is asked next waits for an
 // answer that is slow, or that is not taken yet.
 std::string AdviceForNetwork(const Outside& seen) {
+  if (seen.is_asked_over_network) return kAskMore;
   constexpr double kSomeThreads = 4;    // so many could have as many requests under way
   constexpr double kMostlyWaits = 0.6;  // of their time, for each other and for what is to be done
   const OutsideUnit& unit = seen.units[seen.culprit];
@@ -310,10 +333,8 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
     case OutsideLimit::kHandOver:
       return kShareMemory;
     case OutsideLimit::kSleep:
-      return seen.is_asked_over_network
-                 ? "more requests at once, unless it limits their rate; or find what sleeps in it"
-                 : "find what sleeps: a retry, a rate limit or polling (stacks off the CPU name "
-                   "it)";
+      if (seen.is_asked_over_network) return kAskMore;
+      return "find what sleeps: a retry, a rate limit or polling (stacks off the CPU name it)";
     case OutsideLimit::kConsumer:
       return AdviceForConsumer(seen);
     case OutsideLimit::kPauses:

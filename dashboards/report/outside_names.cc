@@ -74,9 +74,11 @@ std::optional<Asked> AskedProcess(const analysis::Outside& seen) {
 std::string PoolThreadDoes(const analysis::Outside& seen) {
   if (!seen.is_busy_thread || !seen.python_threads) return "";
   const analysis::PythonThreads& threads = *seen.python_threads;
+  // A task may be made there, by a generator of the program.
+  const bool of_library = threads.busy_function.find(" (multiprocessing/") != std::string::npos;
   const auto is = [&](const std::string& name) {
-    return threads.busy_thread == name ||
-           threads.busy_function.find(name + " (multiprocessing/pool.py") != std::string::npos;
+    return of_library && (threads.busy_thread == name ||
+                          threads.busy_function.find(name + " (") != std::string::npos);
   };
   if (is("_handle_tasks")) return "pickles what is sent to the pool's processes";
   if (is("_handle_results")) return "unpickles what the pool's processes return";

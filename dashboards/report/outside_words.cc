@@ -325,7 +325,7 @@ std::string LimitOfOne(const Outside& seen) {
     } else {
       text += fmt::format("{}pid {}", said ? "" : unit.name + ", ", pids);
     }
-    if (seen.is_asked_over_network) text += ", a server that others ask over the network";
+    if (seen.is_asked_over_network) text += ", a server that is asked over the network";
     if (!seen.compute_place.empty()) {
       text += ", most of it in " + seen.compute_place;
     } else if (!seen.activity_place.empty()) {

@@ -50,7 +50,7 @@ std::string OwnWorkWord(const analysis::Outside& seen, const std::string& consum
 std::string StepFunction(const analysis::Outside& seen) {
   const auto own = seen.OwnTimes();
   if (own && seen.python->validation) {
-    return fmt::format(", validating {} of the time, in {}",
+    return fmt::format(", {} of what it does is validation, in {}",
                        FormatPercent(seen.python->validation->ratio),
                        FunctionAndPlace(seen.python->validation->name));
   }

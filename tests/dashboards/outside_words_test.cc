@@ -61,6 +61,14 @@ TEST(OutsideWords, EachLimitHasItsAdvice) {
                      }),
               HasSubstr("exchange less with the pool's processes: several items for each task"));
   EXPECT_THAT(advice(OutsideLimit::kProducers,
+                     [](Outside* seen) {
+                       seen->is_busy_thread = true;
+                       seen->python_threads.emplace().busy_thread = "_handle_tasks";
+                       seen->python_threads->busy_function = "records (train.py:9)";
+                     }),
+              HasSubstr("make records (train.py:9) cheaper"))
+      << "it makes the tasks that it hands out";
+  EXPECT_THAT(advice(OutsideLimit::kProducers,
                      [](Outside* seen) { seen->workers.emplace().start_ratio = 0.8; }),
               HasSubstr("persistent_workers=True in the DataLoader, so that workers are started"));
   EXPECT_THAT(advice(OutsideLimit::kCores),
@@ -81,6 +89,10 @@ TEST(OutsideWords, EachLimitHasItsAdvice) {
                      }),
               HasSubstr("raise the CPU quota of 0.50 cores, or "));
   EXPECT_THAT(advice(OutsideLimit::kStorage), HasSubstr("larger or fewer reads, more of them"));
+  for (const OutsideLimit limit : {OutsideLimit::kNetwork, OutsideLimit::kSleep}) {
+    EXPECT_THAT(advice(limit, [](Outside* seen) { seen->is_asked_over_network = true; }),
+                HasSubstr("more requests at once, unless it limits their rate"));
+  }
   EXPECT_THAT(advice(OutsideLimit::kNetwork),
               HasSubstr("more requests at once, larger ones, or a copy nearby"));
   EXPECT_THAT(

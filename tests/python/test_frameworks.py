@@ -337,6 +337,17 @@ show(module.read(40))
         got, counted, _, steps, _ = self.plain(code.replace("NAME", "ray.data.reads"))
         self.assertEqual((got, counted, steps), (list(range(40)), {}, 0))
         self.assertGreater(self.plain(code.replace("NAME", "reads"))[3], 30)
+        trained = """
+import types
+ray_train = types.ModuleType("ray.train.worker")
+exec("def run(function): return function()", ray_train.__dict__)
+import concurrent.futures
+def loop():
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        return [call.result() for call in [pool.submit(abs, number) for number in range(40)]]
+show(ray_train.run(loop))
+"""
+        self.assertGreater(self.plain(trained)[3], 30, "a function of the program that Ray calls")
 
     def test_threads_of_ray_that_collate_are_a_stage(self):
         code = """

@@ -19,12 +19,6 @@ class Thread final : public LimitKind {
                        [](const StageModel& stage) { return stage.stays_on_consumer; });
   }
 
-  // Whether its step takes more of the thread than what it does for batches.
-  static bool Trains(const PipelineModel& model) {
-    const Demands& demands = model.demands();
-    return demands.consumer_s > model.OnConsumers(model.current(), demands);
-  }
-
  public:
   Thread() : LimitKind(std::string(kThreadLimit), 60) {}
 
@@ -67,7 +61,8 @@ class Thread final : public LimitKind {
                          culprit.empty() ? "what the trainer's thread does for a batch" : culprit);
     }
     const std::string_view little = "A worker beside the trainer gains less than 3 %.";
-    if (Trains(model)) return fmt::format("{} Only a cheaper training step is faster.", little);
+    if (model.StepIsLarger())
+      return fmt::format("{} Only a cheaper training step is faster.", little);
     return fmt::format("{} Make {} cheaper.", little, culprit.empty() ? "the loading" : culprit);
   }
   std::string WhyUnlimited(const PipelineModel& /*model*/) const override {

@@ -247,15 +247,9 @@ class _Takes(Batches):
         return self.__next__()
 
 
-def _is_rays():
-    """Whether this is a process in which Ray runs tasks: some read files in pools of their own."""
-    words = getattr(sys, "argv", None) or [""]
-    return words[0].endswith("ray/_private/workers/default_worker.py")
-
-
 def _is_taker():
     """Whether results that the calling thread takes now are batches of a trainer's."""
-    if Process.default_stage is not None or Process.has_loader or not active() or _is_rays():
+    if Process.default_stage is not None or Process.has_loader or not active():
         return False
     if threading.current_thread() is not threading.main_thread() and not _account.is_consumer():
         return False
@@ -307,11 +301,10 @@ def _is_made_by_ray():
     """Whether the pool that is being made is for what Ray does itself, as reading the files' footers: its results are no
     batches."""
     frame = sys._getframe(2)
-    for _ in range(8):
-        if frame is None:
-            return False
-        if str(frame.f_globals.get("__name__", "")).startswith("ray."):
-            return True
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if not module.startswith(("multiprocessing", "concurrent.futures")):
+            return module.startswith("ray.")
         frame = frame.f_back
     return False
 

@@ -1,7 +1,9 @@
-// Click-through model: two reader threads pick impressions at random from a log on disk, the main thread trains
-// a logistic regression on them.   g++ -O2 -g -std=c++20 -pthread click_model.cc -o click_model
+// Click-through model: two reader threads pick impressions at random from a log on disk, the main
+// thread trains a logistic regression on them.   g++ -O2 -g -std=c++20 -pthread click_model.cc -o
+// click_model
 #include <fcntl.h>
 #include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -17,7 +19,8 @@
 #include <thread>
 #include <vector>
 
-constexpr size_t kRecord = 4096, kFeatures = kRecord / sizeof(float) - 1, kRecords = 32768, kBatch = 64, kGroup = 256;
+constexpr size_t kRecord = 4096, kFeatures = kRecord / sizeof(float) - 1, kRecords = 32768,
+                 kBatch = 64, kGroup = 256;
 using Clock = std::chrono::steady_clock;
 using Impression = std::vector<float>;  // label, then the features
 using Batch = std::vector<Impression>;
@@ -53,8 +56,15 @@ class BatchQueue {
     room_.notify_one();
     return batch;
   }
-  void Close() { std::lock_guard lock(mutex_); closed_ = true; room_.notify_all(); }
-  bool closed() { std::lock_guard lock(mutex_); return closed_; }
+  void Close() {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    room_.notify_all();
+  }
+  bool closed() {
+    std::lock_guard lock(mutex_);
+    return closed_;
+  }
 
  private:
   std::mutex mutex_;
@@ -63,8 +73,8 @@ class BatchQueue {
   bool closed_ = false;
 };
 
-// Reads `group` neighbouring records at a time (1: wholly random order) and shuffles them. The log is larger than
-// memory in production, so the page cache is left out of it.
+// Reads `group` neighbouring records at a time (1: wholly random order) and shuffles them. The log
+// is larger than memory in production, so the page cache is left out of it.
 void ReadImpressions(const std::string& path, size_t group, unsigned seed, BatchQueue& queue) {
   int fd = open(path.c_str(), O_RDONLY | O_DIRECT);
   if (fd < 0) std::perror("open"), std::exit(1);
@@ -75,7 +85,8 @@ void ReadImpressions(const std::string& path, size_t group, unsigned seed, Batch
   Batch batch;
   while (!queue.closed()) {
     off_t place = off_t(rng() % (kRecords / group)) * group * kRecord;
-    if (pread(fd, buffer, group * kRecord, place) != ssize_t(group * kRecord)) std::perror("pread"), std::exit(1);
+    if (pread(fd, buffer, group * kRecord, place) != ssize_t(group * kRecord))
+      std::perror("pread"), std::exit(1);
     std::shuffle(order.begin(), order.end(), rng);
     for (size_t i : order) {
       float* record = buffer + i * (kFeatures + 1);

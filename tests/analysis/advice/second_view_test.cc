@@ -14,6 +14,17 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+RunView WithThreads(RunView run, const RunView& threads) {
+  run.processes = threads.processes;
+  run.course = threads.course;
+  run.course_slice_ns = threads.course_slice_ns;
+  run.hosts = threads.hosts;
+  run.metrics = threads.metrics;
+  run.stacks = threads.stacks;
+  run.run.duration_ns = threads.run.duration_ns;
+  return run;
+}
+
 // Two workers make 5 ms batches, which the trainer takes in 1.8 ms, waiting 28 % of its time; with
 // the threads of another recording.
 RunView LimitedByWorkers(const OutsideRun& threads) {
@@ -22,14 +33,7 @@ RunView LimitedByWorkers(const OutsideRun& threads) {
   costs.cores = 4;
   costs.wait_s = 0.0007;
   costs.step_cpu_s = 0.0017;
-  RunView run = RecordReceived(costs, 10, 1);
-  run.processes = threads.view.processes;
-  run.course = threads.view.course;
-  run.course_slice_ns = threads.view.course_slice_ns;
-  run.hosts = threads.view.hosts;
-  run.metrics = threads.view.metrics;
-  run.run.duration_ns = threads.view.run.duration_ns;
-  return run;
+  return WithThreads(RecordReceived(costs, 10, 1), threads.view);
 }
 
 const Finding& FirstOf(const Statements& statements) {
@@ -65,9 +69,33 @@ TEST(SecondView, APipelineOfOurOwnIsNotAsked) {
   EXPECT_THAT(statements.bottleneck->disagreement, IsEmpty());
 }
 
+// Where its step and its loading are half and half by its functions, its threads decide nothing.
+TEST(SecondView, WhatThreadsLeaveUndecidedIsLessSure) {
+  OneThread costs;
+  costs.load_cpu_s = 0.0022;
+  costs.step_cpu_s = 0.002;
+  const RunView run = WithThreads(RecordOneThread(costs, 10, 1),
+                                  WithStacks(Loader(2, 0.93, 0.05, 0.1, 0, 0.88), 4.7, 4.7, 0.5));
+  ASSERT_FALSE(LookFromOutside(run).decided);
+  const Statements statements = MakeStatements(run);
+  ASSERT_TRUE(statements.bottleneck) << statements.withheld;
+  EXPECT_TRUE(FirstOf(statements).limit.Is(kThreadLimit)) << FirstOf(statements).limit.name;
+  EXPECT_DOUBLE_EQ(FirstOf(statements).probability, kThreadsUndecided);
+  EXPECT_THAT(statements.bottleneck->disagreement, IsEmpty());
+}
+
+// Without causes of waits they never decide anything.
+TEST(SecondView, TimesOnTheCpuAloneAreNotAsked) {
+  RunView run = LimitedByWorkers(Loader(2, 0.84, 0.15, 0.2, 0, 0.78));
+  std::erase_if(run.course, [](const auto& row) { return row.metric != "on_cpu_ns"; });
+  const Statements statements = MakeStatements(run);
+  ASSERT_TRUE(statements.bottleneck) << statements.withheld;
+  EXPECT_DOUBLE_EQ(FirstOf(statements).probability, kMostOfOthersPrograms);
+}
+
 // Threads that are not the same trainer's say nothing of its limit.
 TEST(SecondView, AnotherTrainerThanTheAccountsOneIsNotAsked) {
-  const RunView run = LimitedByWorkers(Loader(2, 0.1, 0.9, 0.95, 0, 0.02));
+  const RunView run = LimitedByWorkers(Loader(2, 0.97, 0.02, 0.2, 0, 0.78));
   const Statements statements = MakeStatements(run);
   ASSERT_TRUE(statements.bottleneck) << statements.withheld;
   EXPECT_DOUBLE_EQ(FirstOf(statements).probability, kMostOfOthersPrograms);

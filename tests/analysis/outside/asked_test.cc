@@ -50,6 +50,13 @@ TEST(Asked, AServerIsOneByItsConnections) {
   EXPECT_TRUE(seen.is_asked_over_network);
 }
 
+TEST(Asked, AServerOfBothKindsOfAddressesIsOne) {
+  RunView view = Asking();
+  Counts("socket_received_bytes", 300, "[::ffff:127.0.0.1]:80>[::ffff:127.0.0.1]:9", &view);
+  Counts("socket_sent_bytes", 200, kClientsEnd, &view);
+  EXPECT_TRUE(LookFromOutside(view).is_asked_over_network);
+}
+
 TEST(Asked, WhoConnectsIsNoServer) {
   RunView view = Asking();
   Counts("socket_received_bytes", 300, kServersEnd, &view);

@@ -29,41 +29,56 @@ std::optional<PythonPlace> Validation(
   return time ? time->validation : std::nullopt;
 }
 
+const std::string kLoader = ";_BaseDataLoaderIter.__next__ (torch/utils/data/dataloader.py:725)";
+
 TEST(Validation, IsNamedByTheFunctionThatValidates) {
   for (const std::string function :
        {"evaluate (train.py:12, loop 11)", "run_validation (train.py:12, loop 11)",
-        "Trainer.eval_epoch (train.py:12, loop 11)",
+        "Trainer.eval_epoch (train.py:12, loop 11)", "test (train.py:12, loop 11)",
         "Trainer._evaluate (transformers/trainer.py:3310)",
         "_EvaluationLoop.run (lightning/pytorch/loops/evaluation_loop.py:140)"}) {
     SCOPED_TRACE(function);
+    const std::string below = kMain + ";" + function;
     const auto found =
-        Validation({{kMain + ";" + function + kForward, 6}, {kBackward, 3}, {kMain, 1}});
+        Validation({{below + kForward, 5}, {below + kLoader, 1}, {kBackward, 3}, {kMain, 4}});
     ASSERT_TRUE(found);
     EXPECT_EQ(found->name, function.substr(0, function.find(", loop")) +
                                (function.find(", loop") == std::string::npos ? "" : ")"));
-    EXPECT_NEAR(found->ratio, 0.6, 0.01);
+    EXPECT_NEAR(found->ratio, 6.0 / 9, 0.01) << "what is neither loading nor training is left out";
   }
 }
 
 TEST(Validation, IsNotNamedWhereItIsNoneOrLittle) {
-  const std::string evaluate = kMain + ";evaluate (train.py:12, loop 11)";
-  EXPECT_FALSE(Validation({{evaluate + kForward, 4}, {kBackward, 6}})) << "less than half";
-  EXPECT_FALSE(Validation({{evaluate + kForward, 9.9}, {kBackward, 0.1}})) << "it only validates";
-  EXPECT_FALSE(Validation({{evaluate + kForward, 0.9}, {kBackward, 0.5}})) << "few samples";
-  EXPECT_FALSE(Validation({{kMain + ";validate (train.py:12, loop 11)", 6}, {kBackward, 4}}))
-      << "it may validate records";
-  EXPECT_FALSE(Validation(
-      {{kMain + ";Trainer._maybe_log_save_evaluate (transformers/trainer.py:9)" + kForward, 6},
-       {kBackward, 4}}));
+  const auto of = [](const std::string& function, double forward_s, double loader_s,
+                     double backward_s) {
+    const std::string below = kMain + ";" + function;
+    return Validation(
+        {{below + kForward, forward_s}, {below + kLoader, loader_s}, {kBackward, backward_s}});
+  };
+  const std::string evaluate = "evaluate (train.py:12, loop 11)";
+  EXPECT_TRUE(of(evaluate, 5, 1, 4));
+  EXPECT_TRUE(of(evaluate, 6, 0, 4)) << "over what it holds in memory";
+  EXPECT_FALSE(of(evaluate, 3, 1, 6)) << "less than half";
+  EXPECT_FALSE(of(evaluate, 8, 1.9, 0.1)) << "it only validates";
+  EXPECT_FALSE(of(evaluate, 0.8, 0.1, 0.5)) << "few samples";
+  EXPECT_FALSE(of("ActorCritic.evaluate (ppo.py:12, no loop)", 6, 0, 4)) << "a loss of it";
+  EXPECT_FALSE(of("validate_record (train.py:12, no loop)", 0, 6, 4)) << "of records";
+  EXPECT_FALSE(of("train_and_evaluate (train.py:12, loop 11)", 6, 1, 3));
+  EXPECT_FALSE(of("EvalHarness.train (train.py:12, loop 11)", 6, 1, 3));
+  EXPECT_FALSE(of("Trainer._maybe_log_save_evaluate (transformers/trainer.py:9)", 6, 1, 3));
+  EXPECT_FALSE(of("evaluate (numexpr/necompiler.py:9)", 6, 1, 3));
   EXPECT_FALSE(
-      Validation({{kMain + ";evaluate (numexpr/necompiler.py:9)" + kForward, 6}, {kBackward, 4}}));
+      of("_BaseDataLoaderIter.__next__ (torch/utils/data/dataloader.py:725);"
+         "eval_transform (train.py:12, no loop)",
+         6, 1, 3))
+      << "a transform";
 }
 
 TEST(Validation, IsPartOfWhatThePageSays) {
   RunView view = WithStacks(Loader(2, 0.93, 0.05, 0.1, 0, 0.88), 3, 0, 0.5);
   Sample("MainThread",
          "<module> (train.py:40);main (train.py:30);Trainer._evaluate "
-         "(transformers/trainer.py:3310);Tensor.forward (torch/nn/modules/linear.py:1)",
+         "(transformers/trainer.py:3310);Linear.forward (torch/nn/modules/linear.py:1)",
          6, &view);
   const Outside seen = LookFromOutside(view);
   ASSERT_TRUE(seen.python && seen.python->validation);
@@ -94,6 +109,17 @@ TEST(Validation, WhatKerasCallsBackIsTheStepWhereItIsMostOfFit) {
     EXPECT_NEAR(time->loads_s, 0, 0.01);
     EXPECT_EQ(time->step_function, "Plots.on_train_batch_end (train.py:12)");
   }
+}
+
+// So does what it validates with.
+TEST(Validation, WhatKerasEvaluatesMayTakeBatchesOrCompute) {
+  RunView view;
+  Sample("MainThread",
+         "<module> (train.py:40, loop 38);TensorFlowTrainer.evaluate "
+         "(keras/src/backend/tensorflow/trainer.py:500);Function.__call__ "
+         "(tensorflow/python/eager/polymorphic_function/x.py:833)",
+         9, &view);
+  EXPECT_FALSE(LookAtPython(view, {100}, false));
 }
 
 }  // namespace
