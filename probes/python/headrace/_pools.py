@@ -303,7 +303,7 @@ def _is_made_by_ray():
     frame = sys._getframe(2)
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
-        if not module.startswith(("multiprocessing", "concurrent.futures")):
+        if not module.startswith(("multiprocessing", "concurrent.futures", "headrace", "_headrace")):
             return module.startswith("ray.")
         frame = frame.f_back
     return False
