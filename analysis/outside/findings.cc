@@ -23,6 +23,15 @@ bool OthersCompute(const Outside& out) {
   });
 }
 
+// Whether the consumer mostly sleeps in a program with services of a library's own: Ray's driver
+// waits for what its daemons do by timers, and for its batches.
+bool WaitsAsRaysDriver(const Outside& out) {
+  constexpr double kMostlySleeps = 0.5;
+  return out.units[0].shares.sleep > kMostlySleeps &&
+         std::any_of(out.kinds.begin(), out.kinds.end(),
+                     [](const ProcessKind& kind) { return kind.is_service; });
+}
+
 // Where the consumer's thread limits: whether what it does is its step or loading, by its sampled
 // stacks. Samples that follow each other are alike: they count half. What may be either is drawn:
 // any part of it may be of one kind. A thread that nothing feeds, and that waits for a timer,
@@ -169,6 +178,9 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
         each == OutsideLimit::kConsumer && of_home && culprit != 0 && out->HasStepInRunTime();
     if (in_run_time && !StepIsSeen(*out)) likely = std::min(likely, kStepInRunTime);
     if (each == OutsideLimit::kPauses) likely = std::min(likely, kMutualWaits);
+    if (each == OutsideLimit::kConsumer && WaitsAsRaysDriver(*out)) {
+      likely = std::min(likely, kIdleTimer);
+    }
     if (each == OutsideLimit::kSleep && OthersCompute(*out)) likely = std::min(likely, kIdleTimer);
     const bool kept_off =
         out->cores_free.value_or(0) > kAFreeCore && IsStarved(out->units[0].shares);

@@ -34,6 +34,23 @@ TEST(OutsideRay, ADriverThatComputesIsTheLimit) {
   EXPECT_EQ(LookFromOutside(RayDriver(0.96, 0.4).view).findings[0].limit, OutsideLimit::kConsumer);
 }
 
+// It may wait for batches so, or for a daemon.
+TEST(OutsideRay, ADriverThatMostlySleepsIsNotSurelyTheLimit) {
+  for (const std::string other : {"raylet", "helper"}) {
+    SCOPED_TRACE(other);
+    OutsideRun run;
+    run.Process(1, 0, "python", "python train.py").OnCpu(1, "python (main)", 0.3);
+    run.Blocked(1, "python (main)", "sleep", 0.69);
+    run.Process(2, 1, other).OnCpu(2, other + " (main)", 0.02);
+    run.Process(3, 1, "worker").OnCpu(3, "worker (main)", 0.3);
+    run.Waits(3, "worker (main)", "poll", 0.68, "1/python (main)");
+    run.Waits(1, "python (main)", "poll", 0.01, "3/worker (main)");
+    const Outside seen = LookFromOutside(run.view);
+    EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kConsumer);
+    EXPECT_EQ(seen.decided, other == "helper") << seen.findings[0].probability;
+  }
+}
+
 // It ends waits, as it hands references over, and sleeps between two looks.
 TEST(OutsideRay, ADaemonThatSleepsIsNoLimit) {
   OutsideRun run;
