@@ -16,10 +16,11 @@ struct PythonPlace {
   double ratio = 0;  // of the samples
 };
 
-// A sampled stack, and how long it stands for.
+// A sampled stack, how long it stands for, and how often it was seen.
 struct WeighedStack {
   const std::vector<PythonFrame>* frames = nullptr;
   double seconds = 0;
+  int64_t samples_count = 0;
 };
 
 // Samples by function and line.

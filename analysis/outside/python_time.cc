@@ -397,7 +397,7 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
                                        bool workers_follow) {
   PythonTime time;
   Samples samples = MainThreadSamples(run, process_ids, workers_follow, &time.sampled_s);
-  std::vector<CountedStack> stacks;
+  std::vector<WeighedStack> stacks;
   for (const Sample& sample : samples) {
     stacks.push_back({&sample.frames, sample.seconds, sample.samples_count});
   }
@@ -410,7 +410,8 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
   const auto add_step = [&](const Sample& sample) {
     const PythonFrame* own = InnermostOwn(sample.frames, depth);
     step_lines.Add(own, sample.seconds);
-    if (own == nullptr) in_libraries.push_back({&sample.frames, sample.seconds});
+    if (own == nullptr)
+      in_libraries.push_back({&sample.frames, sample.seconds, sample.samples_count});
   };
   for (const Sample& sample : samples) {
     time.samples_count += sample.samples_count;

@@ -22,14 +22,14 @@ const PythonFrame* ValidatorOf(const std::vector<PythonFrame>& frames) {
 
 }  // namespace
 
-std::optional<PythonPlace> FindValidation(const std::vector<CountedStack>& stacks) {
+std::optional<PythonPlace> FindValidation(const std::vector<WeighedStack>& stacks) {
   constexpr int64_t kTrainsAtAll = 3;  // samples
   PythonLines lines;
   double all_s = 0, validates_s = 0;
   int64_t validates_count = 0, trains_count = 0;
   // What the program's own functions show of it: layers, and batches that a loop goes over.
   bool computes = false, loads = false;
-  for (const CountedStack& stack : stacks) {
+  for (const WeighedStack& stack : stacks) {
     const std::vector<PythonFrame>& frames = *stack.frames;
     // What is neither training nor loading may be set-up.
     if (std::none_of(frames.begin(), frames.end(), IsKnown)) continue;

@@ -1,7 +1,6 @@
 // Validation between steps: a trainer may take longer to measure its model than to train it, and
 // its functions say so, as both compute in the same layers.
 #pragma once
-#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -9,16 +8,10 @@
 
 namespace headrace::analysis {
 
-// Of a trainer's main thread.
-struct CountedStack {
-  const std::vector<PythonFrame>* frames = nullptr;
-  double seconds = 0;
-  int64_t samples_count = 0;
-};
-
-// The function that validates, and its share of the time in known functions, those that load or
-// train; nothing where that is less than half, where it is seldom seen, or where the program only
-// validates. A function of the program must lead to a model's layers, and loop or lead to a loader.
-std::optional<PythonPlace> FindValidation(const std::vector<CountedStack>& stacks);
+// Of a trainer's main thread: the function that validates, and its share of the time in known
+// functions, those that load or train; nothing where that is less than half, where it is seldom
+// seen, or where the program only validates. A function of the program must lead to a model's
+// layers, and loop or lead to a loader.
+std::optional<PythonPlace> FindValidation(const std::vector<WeighedStack>& stacks);
 
 }  // namespace headrace::analysis

@@ -162,10 +162,9 @@ void AddNext(const Statements& statements, bool advised, FirstPage* page) {
 
 // The advice `text` of a trainer that mostly validates.
 std::string WithValidation(std::string text) {
-  constexpr std::string_view kCheaper = "Only a cheaper training step is faster.";
-  const size_t at = text.find(kCheaper);
+  const size_t at = text.find(analysis::kOnlyTheStep);
   if (at != std::string::npos) {
-    return text.replace(at, kCheaper.size(),
+    return text.replace(at, analysis::kOnlyTheStep.size(),
                         "Validate less often, or on less data: that is most of what it does.");
   }
   return text + (text.ends_with('.') ? "" : ".") + " Validating less often gains, too.";

@@ -10,6 +10,7 @@
 
 #include "analysis/advice/statements.h"
 #include "analysis/model/bottleneck.h"
+#include "analysis/model/limits/limit_kind.h"
 #include "base/error.h"
 #include "dashboards/render/first_page_text.h"
 #include "dashboards/render/render.h"
@@ -310,6 +311,30 @@ TEST(FirstPage, TheSharesOfAThreadThatLoadsAndTrainsAreAllOfItsTime) {
     if (part.kind == PicturePart::Kind::kStage) all += part.ratio.value_or(0);
   }
   EXPECT_NEAR(all, 1, 1e-9);
+}
+
+// All lines say so, not only one.
+TEST(FirstPage, ATrainerThatMostlyValidatesIsToldSo) {
+  for (const bool validates : {false, true}) {
+    SCOPED_TRACE(validates);
+    RunView run = analysis::RecordOneThread({.load_cpu_s = 0.00005, .step_cpu_s = 0.01}, 10, 3);
+    analysis::MeasurementRow took;
+    took.metric = "rank_steps_count";
+    took.process_id = 100;
+    took.value = 1000;
+    run.measurements.push_back(took);
+    const std::string main = "<module> (train.py:40, no loop);main (train.py:30, loop 28)";
+    const std::string evaluate = validates ? ";evaluate (train.py:12, loop 11)" : "";
+    analysis::Sample("MainThread",
+                     main + evaluate + ";Linear.forward (torch/nn/modules/linear.py:125)", 6, &run);
+    analysis::Sample("MainThread", main + ";Tensor.backward (torch/_tensor.py:623)", 3, &run);
+    const std::string page = Page(MakeReport(run, analysis::MakeStatements(run)), 200);
+    for (const char* words : {"the trainer, validating", "Validation, in evaluate (train.py:12)",
+                              "Validate less often, or on less data"}) {
+      EXPECT_EQ(page.find(words) != std::string::npos, validates) << words << "\n" << page;
+    }
+    EXPECT_EQ(page.find(analysis::kOnlyTheStep) != std::string::npos, !validates) << page;
+  }
 }
 
 TEST(FirstPage, APipelineTooLongToDrawKeepsItsEndsAndItsLimit) {

@@ -45,10 +45,9 @@ class Consumer final : public LimitKind {
   }
   std::string WithoutSetting(const PipelineModel& model, const Limit& /*limit*/,
                              const std::string& /*culprit*/) const override {
-    return StepWaits(model.run())
-               ? "Nothing in the pipeline: it keeps up. Only a step that computes or waits less is "
-                 "faster."
-               : "Nothing in the pipeline: it keeps up. Only a cheaper training step is faster.";
+    return fmt::format("Nothing in the pipeline: it keeps up. {}",
+                       StepWaits(model.run()) ? "Only a step that computes or waits less is faster."
+                                              : kOnlyTheStep);
   }
   std::string WhyUnlimited(const PipelineModel& /*model*/) const override {
     return "the trainer computes nothing";

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/model/limits/limit.h"
@@ -17,6 +18,10 @@
 #include "base/registry.h"
 
 namespace headrace::analysis {
+
+// What is left where the trainer's step limits and no setting gains; a page that knows more of the
+// step says that instead.
+inline constexpr std::string_view kOnlyTheStep = "Only a cheaper training step is faster.";
 
 // By how much a row is relieved.
 enum class Step : uint8_t {

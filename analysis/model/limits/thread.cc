@@ -61,8 +61,7 @@ class Thread final : public LimitKind {
                          culprit.empty() ? "what the trainer's thread does for a batch" : culprit);
     }
     const std::string_view little = "A worker beside the trainer gains less than 3 %.";
-    if (model.StepIsLarger())
-      return fmt::format("{} Only a cheaper training step is faster.", little);
+    if (model.StepIsLarger()) return fmt::format("{} {}", little, kOnlyTheStep);
     return fmt::format("{} Make {} cheaper.", little, culprit.empty() ? "the loading" : culprit);
   }
   std::string WhyUnlimited(const PipelineModel& /*model*/) const override {
