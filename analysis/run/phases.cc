@@ -227,7 +227,8 @@ std::pair<size_t, size_t> SteadyRange(const std::vector<double>& rates) {
   while (first < last && rates[first] < kRunsSteadily * typical) ++first;
   while (last > first && rates[last - 1] < kRunsSteadily * typical) --last;
   if (last - first >= 5) ++first;
-  if (last - first >= 5) --last;
+  // Where steps come in bursts, whole cycles count: a pause, and the burst that ends it.
+  if (last - first >= 5 && typical > 0) --last;
   if (last <= first) return {0, rates.size()};
   return {first, last};
 }

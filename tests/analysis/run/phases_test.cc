@@ -152,6 +152,13 @@ TEST(FindShift, FindsNothingInNoiseWavesAndShortSpells) {
   EXPECT_FALSE(FindShift({1, 0, 1, 1, 1, 2, 2, 2, 2, 2, 2}, 0.15, 5).has_value());
 }
 
+// An epoch's batches come at once, after a pause in which its workers start.
+TEST(Phases, BurstsCountWithThePausesBeforeThem) {
+  using Range = std::pair<size_t, size_t>;
+  EXPECT_EQ(SteadyRange({0, 0, 200, 0, 0, 0, 0, 0, 190, 0, 0}), Range(3, 9));
+  EXPECT_EQ(SteadyRange({0, 9, 10, 11, 10, 9, 10, 11, 0}), Range(2, 7)) << "no bursts";
+}
+
 TEST(Phases, ASteadyRunHasStartSteadyAndEndAndNoChange) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     const RunView run = Record(Chain(0.004 + 0.0005 * static_cast<double>(seed)), 12, seed);
