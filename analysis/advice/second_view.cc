@@ -40,6 +40,11 @@ bool Fits(const PipelineModel& model, const Finding& finding, const Outside& see
     if (other == OutsideLimit::kConsumer) return model.StepIsLarger() || MayLoad(seen);
     return is_trainers;
   }
+  // Its functions in Python run in turn, however many of its threads there are.
+  if (limit.Is(kStageLimit) && model.stages()[limit.index].name.starts_with("tf.data") &&
+      other == OutsideLimit::kInterpreter) {
+    return false;
+  }
   return limit.kind->AtConsumer() == is_trainers;
 }
 

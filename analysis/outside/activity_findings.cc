@@ -117,6 +117,13 @@ bool MostlyHandOver(const PythonActivity& seen) {
           seen.Others(Activity::kHandsOver) >= kThreadsAtOneThing);
 }
 
+// Whether a Pool's processes wait for tasks, which the consumer's process packs and sends all the
+// time: each takes large data along.
+bool MostlyTakesTasks(const PythonActivity& home, const PythonActivity& feeders) {
+  return feeders.samples_count >= kFewestSamples && home.sends_tasks >= kThreadsAtOneThing &&
+         feeders.Main(Activity::kIdle) >= kThreadsAtOneThing;
+}
+
 // Of processes that feed the consumer: what their main threads are at, or the threads that these
 // wait for. `cores`: what the threads of one of them compute. `is_awaited`: the consumer's main
 // thread waits for others most of the time; `may_be_awaited`: it may, in the steady part.
@@ -241,6 +248,9 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
     found = ThreadsFinding{OutsideLimit::kConsumer, ""};
   } else if (at_home) {
     found = FindAtHome(*out, judge.Receives(0, whole));
+  } else if (home && is_awaited && out->feeder_activity &&
+             MostlyTakesTasks(*home, *out->feeder_activity)) {
+    found = ThreadsFinding{OutsideLimit::kHandOver, ""};
   } else if (out->feeder_activity) {
     const bool may_be_awaited = home && home->AtMostIn(out->steady_s, waits) >= kThreadsAtOneThing;
     found = FindAtFeeders(*out->feeder_activity, judge.Receives(out->culprit, whole),

@@ -75,6 +75,7 @@ NativeWaits LookAtNativeWaits(const RunView& run, const std::vector<int64_t>& pr
   for (const StackRow& stack : run.stacks) {
     if (stack.kind != "off_cpu" || !stack.process_id || !ids.contains(*stack.process_id)) continue;
     if (stack.thread != thread || stack.folded.find(";[lock];") == std::string::npos) continue;
+    if (stack.folded.ends_with("[no stack]")) continue;  // it may be either
     const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
     (HasAny(stack.folded, kConditions) ? waits.condition_s : waits.lock_s) += seconds;
     waits.samples_count += stack.samples_count;

@@ -20,6 +20,7 @@
 #include "analysis/outside/ranks_seen.h"
 #include "analysis/outside/slices.h"
 #include "analysis/outside/steady.h"
+#include "analysis/outside/timed_waits.h"
 #include "analysis/outside/uneven_processes.h"
 #include "analysis/outside/what_decides.h"
 #include "analysis/run/interpreter_waits.h"
@@ -421,6 +422,7 @@ void CountTime(const RunView& run, const Slices& slices, const Totals& totals, O
 void LookIntoConsumer(const RunView& run, const ThreadTimes& seen, Outside* out) {
   const std::vector<int64_t>& ids = out->kinds[out->units[0].kind].process_ids;
   out->python = LookAtPython(run, ids, WorkersFollow(*out));
+  out->beside_training = LookBesideTraining(run, ids);
   const UnitShares& own = out->units[0].shares;
   const double blocked = 1 - own.on_cpu - own.runnable;
   if (out->python) CountReceiving(blocked, &*out->python);
@@ -498,6 +500,7 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
     return main ? main : FindConsumer(out, totals);
   };
   Slices slices = BuildSlices(run, &out);
+  JoinTimedWaits(run, out, &slices);
   std::vector<size_t> all(slices.times.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
   const Totals totals = Sum(out, slices, all);

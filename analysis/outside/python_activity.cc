@@ -111,12 +111,22 @@ bool SendsObjects(const std::vector<PythonFrame>& frames) {
   });
 }
 
-// The threads of a multiprocessing.Pool in the process that has it.
-bool HandlesPool(const std::vector<PythonFrame>& frames) {
-  return std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+// A thread of a multiprocessing.Pool in the process that has it, called so.
+bool HandlesPool(const std::vector<PythonFrame>& frames, std::string_view name = "_handle_") {
+  return std::any_of(frames.begin(), frames.end(), [name](const PythonFrame& frame) {
     return IsIn(frame, "multiprocessing/pool.py") &&
-           frame.function.find("_handle_") != std::string_view::npos;
+           frame.function.find(name) != std::string_view::npos;
   });
+}
+
+// Whether that thread has tasks to pack and send. One that a generator of the program makes may
+// wait for anything.
+bool SendsTasks(const std::vector<PythonFrame>& frames) {
+  const PythonFrame& last = frames.back();
+  const bool sends = IsIn(last, "multiprocessing/connection.py") ||
+                     IsIn(last, "multiprocessing/reduction.py") ||
+                     IsIn(last, "multiprocessing/pool.py");
+  return sends && HandlesPool(frames, "_handle_tasks");
 }
 
 bool Sleeps(const PythonFrame& frame) {
@@ -138,9 +148,9 @@ Activity ActivityOf(const std::vector<PythonFrame>& frames) {
   // Those that lock a file look for it again and again.
   for (size_t f = frames.size() - std::min<size_t>(4, frames.size()); f < frames.size(); ++f) {
     const Known* known = FindKnown(frames[f]);
-    // Queues between processes have locks of their own, and so has what Ray keeps ready.
-    const bool of_queue =
-        f > 0 && (IsIn(frames[f - 1], "multiprocessing/queues.py") || IsIn(frames[f - 1], "ray/"));
+    // Queues between processes have locks of their own, and so has what libraries keep ready.
+    const bool of_queue = f > 0 && (IsIn(frames[f - 1], "multiprocessing/queues.py") ||
+                                    IsIn(frames[f - 1], "ray/") || IsLoader(frames[f - 1]));
     if (known != nullptr && known->activity == Activity::kLocks && !of_queue) {
       return Activity::kLocks;
     }
@@ -161,7 +171,8 @@ Activity ActivityOf(const std::vector<PythonFrame>& frames) {
   bool is_found = false;
   for (auto frame = frames.rbegin(); frame != frames.rend() && !frame->is_own; ++frame) {
     const Known* known = FindKnown(*frame);
-    if (known == nullptr && !OnlyWaits(*frame)) break;
+    const bool passes_on = OnlyWaits(*frame) || IsIn(*frame, "headrace/");  // as the import hook
+    if (known == nullptr && !passes_on) break;
     if (known == nullptr) continue;
     const bool decides = !is_found || known->activity == Activity::kIdle ||
                          known->activity == Activity::kEvents ||
@@ -198,6 +209,7 @@ std::optional<PythonActivity> LookAtActivity(const RunView& run,
     others_s += seconds;
     const bool handles = HandlesPool(frames);
     pool_s += handles ? seconds : 0;
+    seen.sends_tasks += SendsTasks(frames) ? seconds : 0;
     if (!handles && at == static_cast<size_t>(Activity::kWorks)) seen.works_beside_pool += seconds;
     const PythonFrame* own = InnermostOwn(frames, 0);
     places[at][(own != nullptr ? *own : frames.back()).Name()] += seconds;
@@ -207,6 +219,7 @@ std::optional<PythonActivity> LookAtActivity(const RunView& run,
   seen.pool_ratio = others_s > 0 ? pool_s / others_s : 0;
   const double each_s = std::max(seen.sampled_s, 1e-9);
   seen.works_beside_pool /= each_s;
+  seen.sends_tasks /= each_s;
   for (size_t a = 0; a < kNumActivities; ++a) {
     seen.main[a] /= each_s;
     seen.others[a] /= each_s;

@@ -48,6 +48,31 @@ size_t FirstIn(const std::vector<PythonFrame>& frames, const OperatorRow& op) {
   return calls ? static_cast<size_t>(first - frames.begin()) : 0;
 }
 
+// tf.data's threads call functions of the program (tf.py_function, tf.numpy_function, generators).
+bool IsCalledByTensorflow(const std::vector<PythonFrame>& frames) {
+  return std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+    return frame.file.ends_with("tensorflow/python/ops/script_ops.py");
+  });
+}
+
+// The function that tf.data calls for most of the operator's time, if it calls any.
+std::optional<PythonPlace> PlaceInTfData(const RunView& run, const OperatorRow& op) {
+  PythonLines lines;
+  double called_s = 0;
+  for (const StackRow& stack : run.stacks) {
+    if (stack.kind != "python") continue;
+    const std::vector<PythonFrame> frames = FramesOf(stack.folded);
+    if (!IsCalledByTensorflow(frames)) continue;
+    const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
+    lines.Add(InnermostOwn(frames, 0), seconds);
+    called_s += seconds;
+  }
+  std::optional<PythonPlace> place = lines.Busiest();
+  if (!place || op.busy_ns <= 0) return std::nullopt;
+  place->ratio *= std::min(1.0, called_s / (static_cast<double>(op.busy_ns) * 1e-9));
+  return place;
+}
+
 // Ids of the processes that took batches.
 std::set<int64_t> TrainersOf(const RunView& run) {
   std::set<int64_t> ids;
@@ -74,6 +99,7 @@ bool IsInStep(const std::vector<PythonFrame>& frames) {
 }  // namespace
 
 std::optional<PythonPlace> PlaceOf(const RunView& run, const OperatorRow& op) {
+  if (op.stage.starts_with("tf.data")) return PlaceInTfData(run, op);
   PythonLines lines;
   for (const StackRow& stack : run.stacks) {
     if (stack.kind != "python") continue;
@@ -95,10 +121,7 @@ std::optional<Activity> ActivityIn(const RunView& run, const OperatorRow& op) {
     if (stack.kind != "python") continue;
     const std::vector<PythonFrame> frames = FramesOf(stack.folded);
     if (frames.empty()) continue;
-    const bool is_called =
-        of_tf_data && std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
-          return frame.file.ends_with("tensorflow/python/ops/script_ops.py");
-        });
+    const bool is_called = of_tf_data && IsCalledByTensorflow(frames);
     const bool in_step = op.kind == "consumer" && stack.thread == "MainThread" &&
                          stack.process_id && trainers.contains(*stack.process_id) &&
                          IsInStep(frames);
@@ -193,9 +216,9 @@ std::optional<PythonPlace> PlaceOfStep(const RunView& run) {
   return time ? time->step_place : std::nullopt;
 }
 
-std::optional<PythonPlace> ValidationOf(const RunView& run) {
-  const std::optional<PythonTime> time = TimeOfTrainers(run);
-  return time ? time->validation : std::nullopt;
+std::optional<BesideTraining> BesideTrainingOf(const RunView& run) {
+  const std::set<int64_t> ids = TrainersOf(run);
+  return LookBesideTraining(run, {ids.begin(), ids.end()});
 }
 
 }  // namespace headrace::analysis

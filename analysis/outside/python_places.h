@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "analysis/outside/beside_training.h"
 #include "analysis/outside/python_activity.h"
 #include "analysis/outside/python_lines.h"
 #include "analysis/run/run_view.h"
@@ -13,6 +14,7 @@
 namespace headrace::analysis {
 
 // Of an operator that the hook accounts: the innermost function of the program that was seen in it.
+// Of one of tf.data: the function that it calls, and the least share of its time that it is there.
 std::optional<PythonPlace> PlaceOf(const RunView& run, const OperatorRow& op);
 
 // What workers of PyTorch's DataLoader do, beside waiting for an index.
@@ -44,7 +46,7 @@ std::optional<PythonPlace> PlaceOfFeeders(const RunView& run,
 // Of the step of the trainers: what the loop that trains calls, or does itself.
 std::optional<PythonPlace> PlaceOfStep(const RunView& run);
 
-// What measures the model, where that is most of the trainers' time (validation.h).
-std::optional<PythonPlace> ValidationOf(const RunView& run);
+// What the trainers do beside training, where they mostly do that.
+std::optional<BesideTraining> BesideTrainingOf(const RunView& run);
 
 }  // namespace headrace::analysis

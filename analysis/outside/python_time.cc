@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/outside/validation.h"
 #include "analysis/run/python_frames.h"
 #include "analysis/thresholds.h"
 
@@ -354,19 +353,30 @@ std::optional<PythonThreads> LookAtPythonThreads(const RunView& run, int64_t pro
 
 namespace {
 
+bool IsCalledBack(const Sample& sample) {
+  return std::any_of(sample.frames.begin(), sample.frames.end(), CallsBack);
+}
+
+// fit() of Keras: seconds in itself, and in what it calls back.
+struct FitTime {
+  double itself_s = 0, called_s = 0;
+};
+
+FitTime TimeOfFit(const Samples& samples) {
+  FitTime time;
+  for (const Sample& sample : samples) {
+    if (TakesAndTrains(sample.frames)) time.itself_s += sample.seconds;
+    if (IsCalledBack(sample)) time.called_s += sample.seconds;
+  }
+  return time;
+}
+
 // Leaves what fit() of Keras does where most of it is in what it calls back, else nothing of it.
 void LeaveFit(Samples* samples) {
-  const auto calls_back = [](const Sample& sample) {
-    return std::any_of(sample.frames.begin(), sample.frames.end(), CallsBack);
-  };
-  double fits_s = 0, calls_back_s = 0;
-  for (const Sample& sample : *samples) {
-    if (TakesAndTrains(sample.frames)) fits_s += sample.seconds;
-    if (calls_back(sample)) calls_back_s += sample.seconds;
-  }
-  if (fits_s <= 0 || calls_back_s > fits_s) return;
-  KeepOnly(samples, [&](const Sample& sample) {
-    return !TakesAndTrains(sample.frames) && !calls_back(sample);
+  const FitTime time = TimeOfFit(*samples);
+  if (time.itself_s <= 0 || time.called_s > time.itself_s) return;
+  KeepOnly(samples, [](const Sample& sample) {
+    return !TakesAndTrains(sample.frames) && !IsCalledBack(sample);
   });
 }
 
@@ -387,7 +397,6 @@ Samples MainThreadSamples(const RunView& run, const std::vector<int64_t>& proces
     if (IsAside(sample.frames) || (!workers_follow && StartsProcess(sample.frames))) continue;
     samples.push_back(std::move(sample));
   }
-  LeaveFit(&samples);
   return samples;
 }
 
@@ -397,16 +406,17 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
                                        bool workers_follow) {
   PythonTime time;
   Samples samples = MainThreadSamples(run, process_ids, workers_follow, &time.sampled_s);
+  LeaveFit(&samples);
   std::vector<WeighedStack> stacks;
   for (const Sample& sample : samples) {
     stacks.push_back({&sample.frames, sample.seconds, sample.samples_count});
   }
-  time.validation = FindValidation(stacks);
+  time.beside_training = FindValidation(stacks);
   const size_t depth = FindLoop(&samples);
   bool is_told = false;  // whether the samples tell anything
   LargestParts loads, receives, steps, unknown;
   PythonLines step_lines;
-  std::vector<WeighedStack> in_libraries;  // of the step
+  std::vector<WeighedStack> in_libraries, in_step;  // of the step: those in none of the program's
   const auto add_step = [&](const Sample& sample) {
     const PythonFrame* own = InnermostOwn(sample.frames, depth);
     step_lines.Add(own, sample.seconds);
@@ -440,6 +450,7 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
         time.step_by_name_s += by_name_s;
         steps.Add("", function, sample.seconds);
         add_step(sample);
+        in_step.push_back({&sample.frames, sample.seconds, sample.samples_count});
         break;
       case Reading::Kind::kUnknown:
         time.unknown_s += sample.seconds;
@@ -449,6 +460,9 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
     }
   }
   if (!is_told) return std::nullopt;
+  if (!time.beside_training) {
+    time.beside_training = FindWriting(in_step, depth + 1, time.seconds - time.waits_s);
+  }
   std::tie(time.operator_name, time.function) = loads.Most();
   time.receive_function = receives.Most().second;
   time.step_function = steps.Most().second;
@@ -461,6 +475,23 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
     }
   }
   return time;
+}
+
+std::optional<BesideTraining> LookBesideTraining(const RunView& run,
+                                                 const std::vector<int64_t>& process_ids) {
+  const std::optional<PythonTime> known = LookAtPython(run, process_ids, false);
+  if (known && known->beside_training) return known->beside_training;
+  double sampled_s = 0;
+  const Samples samples = MainThreadSamples(run, process_ids, false, &sampled_s);
+  const FitTime time = TimeOfFit(samples);
+  if (time.itself_s <= 0) return std::nullopt;
+  std::vector<WeighedStack> called;
+  for (const Sample& sample : samples) {
+    if (IsCalledBack(sample)) {
+      called.push_back({&sample.frames, sample.seconds, sample.samples_count});
+    }
+  }
+  return FindWriting(called, 0, time.itself_s + time.called_s);
 }
 
 }  // namespace headrace::analysis

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/outside/beside_training.h"
 #include "analysis/outside/python_lines.h"
 #include "analysis/run/run_view.h"
 
@@ -39,8 +40,13 @@ struct PythonTime {
   // Of both together, as deep as the program goes, or where it is in none of its functions, a
   // library.
   std::optional<PythonPlace> step_place;
-  std::optional<PythonPlace> validation;  // FindValidation, of all but what is done aside
+  std::optional<BesideTraining> beside_training;  // of all but what is done aside
 };
+
+// What the main threads of trainers do beside training, also where no more is known of them: fit()
+// of Keras takes batches and trains in one function, and calls others back.
+std::optional<BesideTraining> LookBesideTraining(const RunView& run,
+                                                 const std::vector<int64_t>& process_ids);
 
 // The operator that takes longest beside `operator_name`, and more than half as long; empty: none
 // does, or that one is not known.

@@ -139,11 +139,12 @@ struct Outside : SeenThreads {
   std::optional<double> cores_used;    // by the threads of the process tree that were seen
   std::optional<double> cores_others;  // by other programs
   std::optional<Accelerators> accelerators;
-  std::optional<PythonTime> python;             // of the consumer's main thread
-  std::optional<PythonThreads> python_threads;  // of its other ones
-  std::optional<NativeTime> native;             // of the threads of the consumer's process
-  NativeWaits native_waits;                     // of the unit that limits, if it is of that process
-  std::optional<Goroutines> goroutines;         // of that process
+  std::optional<PythonTime> python;               // of the consumer's main thread
+  std::optional<BesideTraining> beside_training;  // of it
+  std::optional<PythonThreads> python_threads;    // of its other ones
+  std::optional<NativeTime> native;               // of the threads of the consumer's process
+  NativeWaits native_waits;              // of the unit that limits, if it is of that process
+  std::optional<Goroutines> goroutines;  // of that process
   // Whether the consumer waits for threads that compute its step for it: its waits are no waits for
   // data then.
   bool is_step_elsewhere = false;

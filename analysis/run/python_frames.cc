@@ -311,7 +311,45 @@ bool Saves(const PythonFrame& frame) {
 }
 
 bool Writes(const std::vector<PythonFrame>& frames, size_t first) {
-  return std::any_of(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end(), Saves);
+  return std::any_of(
+      frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end(),
+      [](const PythonFrame& frame) { return Saves(frame) || WritingOf(frame) != Writing::kNone; });
+}
+
+Writing WritingOf(const PythonFrame& frame) {
+  constexpr std::string_view kSaves[] = {"save", "saves", "savez", "savefig", "dump", "checkpoint"};
+  constexpr std::string_view kReporters[] = {"logging/__init__.py",
+                                             "csv.py",
+                                             "wandb/",
+                                             "mlflow/",
+                                             "comet_ml/",
+                                             "neptune/",
+                                             "aim/sdk/",
+                                             "clearml/",
+                                             "tensorboard/",
+                                             "tensorboardX/",
+                                             "torch/utils/tensorboard/",
+                                             "tensorflow/python/ops/summary_ops_v2.py",
+                                             "lightning/pytorch/loggers/",
+                                             "lightning/fabric/loggers/",
+                                             "pytorch_lightning/loggers/",
+                                             "rich/",
+                                             "tqdm/std.py",
+                                             "matplotlib/"};
+  constexpr std::string_view kTrains[] = {"train", "training", "fit", "step"};
+  const auto is_in = [](const std::string& word, const auto& words) {
+    return std::find(std::begin(words), std::end(words), word) != std::end(words);
+  };
+  if (!frame.is_own && IsInAny(frame, kReporters)) return Writing::kReports;
+  const auto words = WordsOf(frame.function.substr(frame.function.rfind('.') + 1));
+  if (words.empty()) return Writing::kNone;
+  // A library's "_maybe_log_save_evaluate" does other things, too.
+  if (!frame.is_own) return is_in(words.front(), kSaves) ? Writing::kSaves : Writing::kNone;
+  const auto any = [&](const auto& of) {
+    return std::any_of(words.begin(), words.end(),
+                       [&](const std::string& word) { return is_in(word, of); });
+  };
+  return any(kSaves) && !any(kTrains) ? Writing::kSaves : Writing::kNone;
 }
 
 bool Waits(const std::vector<PythonFrame>& frames) {

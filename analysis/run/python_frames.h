@@ -65,6 +65,11 @@ bool Writes(const std::vector<PythonFrame>& frames, size_t first);
 // Whether the name of a function says that it writes, or reports: "savez_compressed".
 bool Saves(const PythonFrame& frame);
 
+// What a function writes, and for little else than that it is called: what is kept (checkpoints,
+// results), or what tells of the training (logs, metrics, figures).
+enum class Writing : uint8_t { kNone, kSaves, kReports };
+Writing WritingOf(const PythonFrame& frame);
+
 // Whether the innermost of the frames waits, whoever called it.
 bool Waits(const std::vector<PythonFrame>& frames);
 

@@ -160,14 +160,13 @@ void AddNext(const Statements& statements, bool advised, FirstPage* page) {
   page->lines.push_back({"next", text});
 }
 
-// The advice `text` of a trainer that mostly validates.
-std::string WithValidation(std::string text) {
+// The advice `text` of a trainer that does something beside training.
+std::string WithBesideTraining(std::string text, const analysis::BesideTraining& beside) {
   const size_t at = text.find(analysis::kOnlyTheStep);
-  if (at != std::string::npos) {
-    return text.replace(at, analysis::kOnlyTheStep.size(),
-                        "Validate less often, or on less data: that is most of what it does.");
-  }
-  return text + (text.ends_with('.') ? "" : ".") + " Validating less often gains, too.";
+  const std::string advice = fmt::format("{}: that is {:.0f} % of what it does.",
+                                         Capital(beside.advice), 100 * beside.place.ratio);
+  if (at != std::string::npos) return text.replace(at, analysis::kOnlyTheStep.size(), advice);
+  return fmt::format("{}{} {}", text, text.ends_with('.') ? "" : ".", advice);
 }
 
 void AddFixAndNext(const RunView& run, const Statements& statements, FirstPage* page) {
@@ -184,7 +183,9 @@ void AddFixAndNext(const RunView& run, const Statements& statements, FirstPage* 
   const Bottleneck& bottleneck = *statements.bottleneck;
   const bool by_step = bottleneck.findings[0].limit.Is(analysis::kConsumerLimit) ||
                        IsTrainersThread(*statements.model, bottleneck);
-  if (by_step && analysis::ValidationOf(run)) text = WithValidation(std::move(text));
+  if (const auto beside = analysis::BesideTrainingOf(run); by_step && beside) {
+    text = WithBesideTraining(std::move(text), *beside);
+  }
   page->lines.push_back({"fix", std::move(text)});
   if (!next.command.empty()) page->lines.push_back({"", next.command, true});
   if (next.limited_then) {

@@ -150,10 +150,20 @@ const analysis::OperatorRow* WaitingStep(const RunView& run) {
 // The trainer as what limits: "the trainer", "the trainer, sleeping on a timer", or "the trainer,
 // validating".
 std::string TrainerWithWait(const RunView& run) {
-  if (analysis::ValidationOf(run)) return "the trainer, validating";
+  if (const auto beside = analysis::BesideTrainingOf(run); beside && beside->IsMost()) {
+    return fmt::format("the trainer, {}", beside->doing);
+  }
   const analysis::OperatorRow* step = WaitingStep(run);
   const std::optional<MainWait> wait = step != nullptr ? MainWaitOf(run, *step) : std::nullopt;
   return wait ? fmt::format("the trainer, {}", wait->waiting) : "the trainer";
+}
+
+// What is in one place for less is not said to be there.
+constexpr double kGoodPart = 0.3;
+
+// "82 % of getitem is in with_backoff (flaky_store.py:28)".
+std::string PlaceText(std::string_view what, const analysis::PythonPlace& place) {
+  return fmt::format("{:.0f} % of {} is in {}", 100 * place.ratio, what, place.name);
 }
 
 // " getitem is in with_backoff (flaky_store.py:28) 82 % of its time."
@@ -163,13 +173,23 @@ std::string PlaceSentence(std::string_view what,
   return fmt::format(" {} is in {} {:.0f} % of its time.", what, place->name, 100 * place->ratio);
 }
 
-// Where a trainer's step is, or " Validation, in evaluate (train.py:40), takes 62 % of what the
-// trainer does."
+// Where a trainer's step is, or what it does beside that: "69 % of its step is in fit
+// (train.py:30)", "62 % of what it does is validation, in evaluate (train.py:40)". Empty: spread.
+std::string StepPlace(const RunView& run) {
+  if (const auto beside = analysis::BesideTrainingOf(run)) {
+    return fmt::format("{:.0f} % of what it does is {}, in {}", 100 * beside->place.ratio,
+                       beside->noun, beside->place.name);
+  }
+  const std::optional<analysis::PythonPlace> place = analysis::PlaceOfStep(run);
+  return place && place->ratio >= kGoodPart ? PlaceText("its step", *place) : "";
+}
+
+// The same as a sentence of its own: " The step is in fit (train.py:30) 69 % of its time."
 std::string StepSentence(const RunView& run) {
-  const std::optional<analysis::PythonPlace> validation = analysis::ValidationOf(run);
-  if (!validation) return PlaceSentence("The step", analysis::PlaceOfStep(run));
-  return fmt::format(" Validation, in {}, takes {:.0f} % of what the trainer does.",
-                     validation->name, 100 * validation->ratio);
+  const auto beside = analysis::BesideTrainingOf(run);
+  if (!beside) return PlaceSentence("The step", analysis::PlaceOfStep(run));
+  return fmt::format(" {}, in {}, takes {} of what the trainer does.", Capital(beside->noun),
+                     beside->place.name, FormatPercent(beside->place.ratio));
 }
 
 // Whether its threads compute, or are ready to, nearly all of its time: samples, in which waits are
@@ -203,25 +223,6 @@ std::string CoresUser(const PipelineModel& model, const Finding& finding) {
          (op->stage == op->name ? op->stage : fmt::format("{} ({})", op->stage, op->name));
 }
 
-// What the operator that is to blame waits for, and where in the program it is.
-std::string CulpritSentences(const PipelineModel& model, const Finding& first) {
-  const RunView& run = model.run();
-  if (first.limit.Is(analysis::kConsumerLimit)) {
-    const analysis::OperatorRow* waits = WaitingStep(run);
-    return (waits != nullptr ? WaitSentence(run, *waits) : "") + StepSentence(run);
-  }
-  if (!first.culprit) return "";
-  const analysis::OperatorRow& op = run.operators[*first.culprit];
-  if (first.limit.Is(analysis::kCoresLimit)) {
-    if (MostOfCores(model, first) == nullptr || !HardlyWaits(op)) return "";
-    if (op.kind == "consumer") return StepSentence(run);
-  }
-  const bool may_wait =
-      first.limit.Is(analysis::kStageLimit) || first.limit.Is(analysis::kThreadLimit);
-  return (may_wait ? WaitSentence(run, op) : "") +
-         PlaceSentence(op.name, analysis::PlaceOf(run, op));
-}
-
 // Times as much as loading, a step is what its thread does.
 constexpr double kMostlyStep = 2;
 
@@ -247,6 +248,48 @@ std::string OwnThreadText(const PipelineModel& model, const Finding& first) {
       ProbabilityText(first.probability), FormatPercent(*step),
       first.culprit ? model.operators()[*first.culprit].name + " the largest part of the rest"
                     : std::string("batches the rest"));
+}
+
+// Whether samples say where the operator to blame computes: of full cores only one that hardly
+// waits.
+bool HasPlace(const PipelineModel& model, const Finding& first) {
+  if (!first.culprit || !first.limit.Is(analysis::kCoresLimit)) return first.culprit.has_value();
+  return MostOfCores(model, first) != nullptr && HardlyWaits(model.run().operators[*first.culprit]);
+}
+
+// Where in the program the limit is, as the line "limit" says it; empty: not there, or spread.
+std::string PlaceOfLimit(const PipelineModel& model, const Bottleneck& bottleneck) {
+  const Finding& first = bottleneck.findings[0];
+  const RunView& run = model.run();
+  const bool one = !bottleneck.unexplained && bottleneck.verdict != Verdict::kUndecided &&
+                   bottleneck.verdict != Verdict::kBalanced;
+  if (!one) return "";
+  if (first.limit.Is(analysis::kConsumerLimit)) return StepPlace(run);
+  if (!HasPlace(model, first) || !OwnThreadText(model, first).empty()) return "";
+  const analysis::OperatorRow& op = run.operators[*first.culprit];
+  if (op.kind == "consumer") return StepPlace(run);
+  const std::optional<analysis::PythonPlace> place = analysis::PlaceOf(run, op);
+  return place && place->ratio >= kGoodPart ? PlaceText(op.name, *place) : "";
+}
+
+// What the operator that is to blame waits for, and where in the program it is, if the line
+// "limit" does not say it.
+std::string CulpritSentences(const PipelineModel& model, const Bottleneck& bottleneck) {
+  const Finding& first = bottleneck.findings[0];
+  const RunView& run = model.run();
+  const bool is_told = !PlaceOfLimit(model, bottleneck).empty();
+  if (first.limit.Is(analysis::kConsumerLimit)) {
+    const analysis::OperatorRow* waits = WaitingStep(run);
+    return (waits != nullptr ? WaitSentence(run, *waits) : "") + (is_told ? "" : StepSentence(run));
+  }
+  if (!HasPlace(model, first)) return "";
+  const analysis::OperatorRow& op = run.operators[*first.culprit];
+  const bool may_wait =
+      first.limit.Is(analysis::kStageLimit) || first.limit.Is(analysis::kThreadLimit);
+  const std::string waits = may_wait ? WaitSentence(run, op) : "";
+  if (is_told) return waits;
+  return op.kind == "consumer" ? waits + StepSentence(run)
+                               : waits + PlaceSentence(op.name, analysis::PlaceOf(run, op));
 }
 
 // The trainer's step and loading in the same thread, where both are as tight: two parts of one
@@ -359,6 +402,9 @@ std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) 
     name += CoresUser(model, first);
   }
   name += fmt::format(" (probability {})", ProbabilityText(first.probability));
+  if (const std::string place = PlaceOfLimit(model, bottleneck); !place.empty()) {
+    name += ": " + place;
+  }
   if (bottleneck.alone) {
     const analysis::Limit& alone = *bottleneck.alone;
     name += "; with the machine to itself: " +
@@ -388,7 +434,7 @@ std::string WhyLine(const PipelineModel& model, const Bottleneck& bottleneck) {
   }
   const bool is_step =
       first.limit.Is(analysis::kThreadLimit) && !OwnThreadText(model, first).empty();
-  return text + (is_step ? StepSentence(model.run()) : CulpritSentences(model, first));
+  return text + (is_step ? StepSentence(model.run()) : CulpritSentences(model, bottleneck));
 }
 
 }  // namespace headrace::dashboards

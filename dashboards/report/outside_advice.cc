@@ -238,8 +238,8 @@ std::string AdviceForCores(const Outside& seen) {
   return fmt::format("{}, or more cores: more threads or processes do not help", cheaper);
 }
 
-std::string AdviceForConsumer(const Outside& seen) {
-  if (seen.python && seen.python->validation) return "validate less often, or on less data";
+// For a consumer that limits by all that it does.
+std::string AdviceForAllItDoes(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
   if (seen.stall_ratio >= analysis::kSmallStall && !seen.is_step_elsewhere) {
     if (seen.native_waits.AreConditions()) {
@@ -275,6 +275,13 @@ std::string AdviceForConsumer(const Outside& seen) {
     }
   }
   return text;
+}
+
+std::string AdviceForConsumer(const Outside& seen) {
+  const auto& beside = seen.beside_training;
+  if (!beside) return AdviceForAllItDoes(seen);
+  if (beside->IsMost()) return std::string(beside->advice);
+  return fmt::format("{}; or {}", AdviceForAllItDoes(seen), beside->advice);
 }
 
 std::string AdviceForPauses(const Outside& seen) {

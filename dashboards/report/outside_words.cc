@@ -204,11 +204,6 @@ std::string Unknown(const Outside& seen) {
   return unknown;
 }
 
-std::string Capital(std::string text) {
-  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-  return text;
-}
-
 void AddOutsideStall(const Outside& seen, FirstPage* page) {
   const std::string who = Capital(seen.ConsumerWord());
   if (seen.IsByFunctions()) {

@@ -49,10 +49,9 @@ std::string OwnWorkWord(const analysis::Outside& seen, const std::string& consum
 
 std::string StepFunction(const analysis::Outside& seen) {
   const auto own = seen.OwnTimes();
-  if (own && seen.python->validation) {
-    return fmt::format(", {} of what it does is validation, in {}",
-                       FormatPercent(seen.python->validation->ratio),
-                       FunctionAndPlace(seen.python->validation->name));
+  if (const auto& beside = seen.beside_training) {
+    return fmt::format(", {:.0f} % of what it does is {}, in {}", 100 * beside->place.ratio,
+                       beside->noun, FunctionAndPlace(beside->place.name));
   }
   if (!own || seen.python->step_s + seen.python->unknown_s <= 0) return "";
   // Beside a loader what is unknown counts as the step.

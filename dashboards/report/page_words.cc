@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cmath>
 
 #include "analysis/model/limits/limit_kind.h"
@@ -21,12 +22,14 @@ std::string OwnThreadWord(const std::string& thread, const std::string& operator
 }
 
 std::string SentenceStart(const analysis::Limit& limit) {
-  std::string word = LimitWord(limit);
-  const bool named = limit.Is(analysis::kStageLimit);
-  if (!named && !word.empty() && word[0] >= 'a' && word[0] <= 'z') {
-    word[0] = static_cast<char>(word[0] - 'a' + 'A');
-  }
-  return word;
+  const std::string word = LimitWord(limit);
+  return limit.Is(analysis::kStageLimit) ? word : Capital(word);
+}
+
+std::string Capital(std::string_view text) {
+  std::string made(text);
+  if (!made.empty()) made[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(made[0])));
+  return made;
 }
 
 std::string ProbabilityText(double probability) {

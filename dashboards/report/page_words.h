@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "analysis/advice/statements.h"
 #include "analysis/model/bottleneck.h"
@@ -22,6 +23,9 @@ std::string OwnThreadWord(const std::string& thread, const std::string& operator
 // With its first letter a capital: "The trainer". Words that are names stay as they are where they
 // begin a sentence, so this is for LimitWord of what is no stage.
 std::string SentenceStart(const analysis::Limit& limit);
+
+// With its first letter a capital.
+std::string Capital(std::string_view text);
 
 // "> 0.99", "0.87": resampling cannot make anything certain.
 std::string ProbabilityText(double probability);

@@ -258,24 +258,21 @@ TEST(FirstPage, CoresSayWhereInTheProgramTheyAreUsed) {
   ASSERT_TRUE(first.limit.Is(analysis::kCoresLimit));
   ASSERT_TRUE(first.culprit);
   analysis::OperatorRow& op = run.operators[*first.culprit];
-  const auto why = [&] {
+  const auto limit = [&] {
     const analysis::Statements now = analysis::MakeStatements(run);
     EXPECT_TRUE(now.bottleneck->findings[0].limit.Is(analysis::kCoresLimit));
     EXPECT_EQ(now.bottleneck->findings[0].culprit, first.culprit);
-    for (const PageLine& line : MakeFirstPage(run, now).lines) {
-      if (line.label == "why") return line.text;
-    }
-    return std::string();
+    return LimitLine(*now.model, *now.bottleneck);
   };
   EXPECT_THAT(LimitLine(*statements.model, *statements.bottleneck),
               HasSubstr("CPU cores, mostly used by workers (getitem) (probability "));
   op.runnable_ns = op.busy_ns - *op.on_cpu_ns;
-  EXPECT_THAT(why(), HasSubstr(" getitem is in Rows.__getitem__ (train.py:40) 100 % of its time."));
+  EXPECT_THAT(limit(), HasSubstr(": 100 % of getitem is in Rows.__getitem__ (train.py:40)"));
   op.runnable_ns = 0;
   op.busy_ns = 2 * *op.on_cpu_ns;
-  EXPECT_THAT(why(), Not(HasSubstr("getitem is in")));
+  EXPECT_THAT(limit(), Not(HasSubstr("getitem is in")));
   op.runnable_ns.reset();
-  EXPECT_THAT(why(), Not(HasSubstr("getitem is in")));
+  EXPECT_THAT(limit(), Not(HasSubstr("getitem is in")));
 }
 
 // "1084 % higher" is a riddle.
@@ -329,8 +326,9 @@ TEST(FirstPage, ATrainerThatMostlyValidatesIsToldSo) {
                      main + evaluate + ";Linear.forward (torch/nn/modules/linear.py:125)", 6, &run);
     analysis::Sample("MainThread", main + ";Tensor.backward (torch/_tensor.py:623)", 3, &run);
     const std::string page = Page(MakeReport(run, analysis::MakeStatements(run)), 200);
-    for (const char* words : {"the trainer, validating", "Validation, in evaluate (train.py:12)",
-                              "Validate less often, or on less data"}) {
+    for (const char* words : {"the trainer, validating (probability",
+                              ": 67 % of what it does is validation, in evaluate",
+                              "Validate less often, or on less data: that is 67 % of"}) {
       EXPECT_EQ(page.find(words) != std::string::npos, validates) << words << "\n" << page;
     }
     EXPECT_EQ(page.find(analysis::kOnlyTheStep) != std::string::npos, !validates) << page;

@@ -149,7 +149,7 @@ TEST(OutsideWords, ObjectsHandedOverAreCalledSo) {
   seen.findings = {{OutsideLimit::kHandOver, 0.75}};
   FirstPage page;
   AddOutsidePage(run, seen, &page);
-  EXPECT_THAT(LineOf(page, "limit"), HasSubstr("handing over objects between processes"));
+  EXPECT_THAT(LineOf(page, "limit"), HasSubstr("the hand-over of objects between processes"));
   EXPECT_THAT(LineOf(page, "fix"), HasSubstr("shared_memory"));
 }
 

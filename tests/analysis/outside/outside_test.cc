@@ -600,19 +600,5 @@ TEST(Outside, LeavesOutTheStartOfTheProgram) {
   }
 }
 
-// What is thought of a clear case of which `lost_count` of `what` were lost and `seen` of the
-// metric counted.
-Outside WithLoss(const std::string& what, int64_t lost_count, const std::string& metric,
-                 double seen, Count total = {}) {
-  RunView view = Loader(2, 0.15, 0.8, 0.95, 0, 0.03).view;
-  MeasurementRow row;
-  row.metric = metric;
-  row.pid = 100;
-  row.value = seen;
-  view.measurements.push_back(row);
-  view.losses.push_back({what, lost_count, total});
-  return LookFromOutside(view);
-}
-
 }  // namespace
 }  // namespace headrace::analysis

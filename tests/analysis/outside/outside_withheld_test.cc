@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+
 #include "analysis/outside/outside.h"
 #include "tests/analysis/outside_run.h"
 
@@ -9,6 +12,20 @@ namespace headrace::analysis {
 namespace {
 
 using testing::HasSubstr;
+
+// What is thought of a clear case of which `lost_count` of `what` were lost and `seen` of the
+// metric counted.
+Outside WithLoss(const std::string& what, int64_t lost_count, const std::string& metric,
+                 double seen, Count total = {}) {
+  RunView view = Loader(2, 0.15, 0.8, 0.95, 0, 0.03).view;
+  MeasurementRow row;
+  row.metric = metric;
+  row.pid = 100;
+  row.value = seen;
+  view.measurements.push_back(row);
+  view.losses.push_back({what, lost_count, total});
+  return LookFromOutside(view);
+}
 
 // The off-CPU program was given up while libraries were loaded.
 TEST(Outside, APartThatWasWatchedDoesNotStandForTheRest) {

@@ -33,6 +33,14 @@ TEST(PythonActivity, TheInnermostFramesSayWhatAThreadIsAt) {
       {kTask + "fetch (load.py:31);Semaphore.acquire (threading.py:470);Condition.wait "
                "(threading.py:327)",
        Activity::kLocks},
+      {std::string(kThread) + "_populate_queue (torchdata/nodes/_populate_queue.py:71);"
+                              "Semaphore.acquire (threading.py:479);Condition.wait "
+                              "(threading.py:331)",
+       Activity::kWaitsForOthers},
+      {"worker (multiprocessing/pool.py:114);_PoolTasks.get (headrace/_pools.py:147);"
+       "SimpleQueue.get (multiprocessing/queues.py:366);"
+       "Connection._recv (multiprocessing/connection.py:395)",
+       Activity::kIdle},
       {kTask + "fetch (load.py:31);BaseFileLock.acquire (filelock/_api.py:330)", Activity::kLocks},
       {std::string(kThread) + "fill (load.py:9);Queue.put (queue.py:140);Condition.wait "
                               "(threading.py:327)",
@@ -212,6 +220,45 @@ Outside WithPipe(double takes) {
 TEST(PythonActivity, AFullPipeIsAHandOverOnlyIfItIsAwaited) {
   EXPECT_EQ(WithPipe(0.9).findings[0].limit, OutsideLimit::kHandOver);
   EXPECT_EQ(WithPipe(0.1).findings[0].limit, OutsideLimit::kConsumer);
+}
+
+// A Pool of two processes, which wait for tasks and for each other's reading of them; the trainer's
+// thread that sends tasks is at it for `sends` of the time.
+Outside WithTasks(double sends) {
+  OutsideRun run(10, 1.2);
+  run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.07);
+  run.Waits(100, "python (main)", "lock", 0.91, "100/python");
+  run.OnCpu(100, "python", 0.3).Waits(100, "python", "pipe", 0.65, "200/python (main)");
+  for (const int64_t pid : {200, 201}) {
+    const std::string other = pid == 200 ? "201/python (main)" : "200/python (main)";
+    run.Process(pid, 100, "python", "python train.py").OnCpu(pid, "python (main)", 0.3);
+    run.Waits(pid, "python (main)", "lock", 0.4, other);
+    run.Waits(pid, "python (main)", "pipe", 0.27, "100/python");
+    Sample("MainThread",
+           "worker (multiprocessing/pool.py:114);SimpleQueue.get (multiprocessing/queues.py:365);"
+           "Connection._recv (multiprocessing/connection.py:395)",
+           9, &run.view);
+    run.view.stacks.back().process_id = pid;
+  }
+  Sample("MainThread",
+         "main (train.py:30, loop 28);IMapIterator.next (multiprocessing/pool.py:861);"
+         "Condition.wait (threading.py:327)",
+         9, &run.view);
+  const std::string handles =
+      std::string(kThread) + "Pool._handle_tasks (multiprocessing/pool.py:540);";
+  Sample("Thread (_handle_tasks)",
+         handles +
+             "_ConnectionBase.send (multiprocessing/connection.py:206);"
+             "ForkingPickler.dumps (multiprocessing/reduction.py:51)",
+         9 * sends, &run.view);
+  Sample("Thread (_handle_tasks)", handles + "SimpleQueue.get (queue.py:9)", 9 * (1 - sends),
+         &run.view);
+  return LookFromOutside(run.view);
+}
+
+TEST(PythonActivity, LargeTasksOfAPoolAreAHandOver) {
+  EXPECT_EQ(WithTasks(0.9).findings[0].limit, OutsideLimit::kHandOver);
+  EXPECT_NE(WithTasks(0.2).findings[0].limit, OutsideLimit::kHandOver);
 }
 
 TEST(PythonActivity, AMultiprocessingPoolsThreadsAreKnown) {
@@ -422,6 +469,9 @@ TEST(NativeWaits, ConditionsThatARunTimesThreadsWaitForAreNoLock) {
     run.stacks.push_back(row);
     row.folded = "tf_Compute;[lock];start_thread;Mutex::LockSlow;futex";
     row.time_ns = 1'000'000'000;
+    run.stacks.push_back(row);
+    row.folded = "tf_Compute;[lock];[no stack]";
+    row.time_ns = 20'000'000'000;
     run.stacks.push_back(row);
     return LookFromOutside(run).findings[0].limit;
   };

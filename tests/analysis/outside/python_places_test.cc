@@ -143,6 +143,10 @@ TEST(PythonPlaces, WhatAnOperatorWaitsForIsInItsStacks) {
   OperatorRow map = Operator("map");
   map.stage = "tf.data map";
   EXPECT_EQ(ActivityIn(sampled.run, map), Activity::kSleeps);
+  map.busy_ns = 4'000'000'000;
+  ASSERT_TRUE(PlaceOf(sampled.run, map));
+  EXPECT_EQ(PlaceOf(sampled.run, map)->name, "read (train.py:35)");
+  EXPECT_NEAR(PlaceOf(sampled.run, map)->ratio, 0.75, 0.01) << "of the operator's time";
   // The step is in the main thread of who took batches, beside its loaders.
   sampled.Add(0, "MainThread;main (train.py:60, loop 56);log (train.py:9, no loop)" + read, 4);
   sampled.Add(0,

@@ -1,0 +1,34 @@
+// What a trainer's main thread does beside training, where that takes longer than training: it
+// measures its model on other data, saves it, or reports. Its functions say so.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "analysis/outside/python_lines.h"
+
+namespace headrace::analysis {
+
+struct BesideTraining {
+  std::string_view doing;   // "validating"
+  std::string_view noun;    // "validation"
+  std::string_view advice;  // "validate less often, or on less data"
+  PythonPlace place;        // the function, and what share of the trainer's time it takes
+
+  bool IsMost() const;  // of that time
+};
+
+// Validation, of the stacks of a trainer's main thread: its share is of the time in known
+// functions, those that load or train. Nothing where that is less than half, where it is seldom
+// seen, or where the program only validates. A function of the program must lead to a model's
+// layers, and loop or lead to a loader.
+std::optional<BesideTraining> FindValidation(const std::vector<WeighedStack>& stacks);
+
+// Saving or reporting, of stacks whose functions from `first` on are those of a step. Its share is
+// of `all_s`, in which the thread did not wait for batches. Nothing where it is hardly worth a
+// word.
+std::optional<BesideTraining> FindWriting(const std::vector<WeighedStack>& stacks, size_t first,
+                                          double all_s);
+
+}  // namespace headrace::analysis

@@ -1,0 +1,210 @@
+// What a trainer's main thread does between its steps: validation, saving, reports, and what a
+// library calls back.
+#include "analysis/outside/beside_training.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/outside/outside.h"
+#include "analysis/outside/python_time.h"
+#include "analysis/run/python_frames.h"
+#include "tests/analysis/outside_run.h"
+
+namespace headrace::analysis {
+namespace {
+
+const std::string kMain = "<module> (train.py:40, no loop);main (train.py:30, loop 28)";
+const std::string kForward = ";Linear.forward (torch/nn/modules/linear.py:125)";
+const std::string kBackward = kMain + ";Tensor.backward (torch/_tensor.py:623)";
+
+// Of main threads in these functions, each for that long.
+std::optional<BesideTraining> Beside(const std::vector<std::pair<std::string, double>>& functions) {
+  RunView view;
+  for (const auto& [frames, seconds] : functions) Sample("MainThread", frames, seconds, &view);
+  const std::optional<PythonTime> time = LookAtPython(view, {100}, false);
+  return time ? time->beside_training : std::nullopt;
+}
+
+bool IsDoing(const std::optional<BesideTraining>& found, const std::string& what) {
+  return found && found->doing == what;
+}
+
+const std::string kLoader = ";_BaseDataLoaderIter.__next__ (torch/utils/data/dataloader.py:725)";
+
+TEST(Validation, IsNamedByTheFunctionThatValidates) {
+  for (const std::string function :
+       {"evaluate (train.py:12, loop 11)", "run_validation (train.py:12, loop 11)",
+        "Trainer.eval_epoch (train.py:12, loop 11)", "test (train.py:12, loop 11)",
+        "Trainer._evaluate (transformers/trainer.py:3310)",
+        "_EvaluationLoop.run (lightning/pytorch/loops/evaluation_loop.py:140)"}) {
+    SCOPED_TRACE(function);
+    const std::string below = kMain + ";" + function;
+    const auto found =
+        Beside({{below + kForward, 5}, {below + kLoader, 1}, {kBackward, 3}, {kMain, 4}});
+    ASSERT_TRUE(IsDoing(found, "validating"));
+    EXPECT_EQ(found->place.name, function.substr(0, function.find(", loop")) +
+                                     (function.find(", loop") == std::string::npos ? "" : ")"));
+    EXPECT_NEAR(found->place.ratio, 6.0 / 9, 0.01)
+        << "what is neither loading nor training is left out";
+  }
+}
+
+TEST(Validation, IsNotNamedWhereItIsNoneOrLittle) {
+  const auto of = [](const std::string& function, double forward_s, double loader_s,
+                     double backward_s) {
+    const std::string below = kMain + ";" + function;
+    return IsDoing(
+        Beside(
+            {{below + kForward, forward_s}, {below + kLoader, loader_s}, {kBackward, backward_s}}),
+        "validating");
+  };
+  const std::string evaluate = "evaluate (train.py:12, loop 11)";
+  EXPECT_TRUE(of(evaluate, 5, 1, 4));
+  EXPECT_TRUE(of(evaluate, 6, 0, 4)) << "over what it holds in memory";
+  EXPECT_FALSE(of(evaluate, 3, 1, 6)) << "less than half";
+  EXPECT_FALSE(of(evaluate, 8, 1.9, 0.1)) << "it only validates";
+  EXPECT_FALSE(of(evaluate, 0.8, 0.1, 0.5)) << "few samples";
+  EXPECT_FALSE(of("ActorCritic.evaluate (ppo.py:12, no loop)", 6, 0, 4)) << "a loss of it";
+  EXPECT_FALSE(of("validate_record (train.py:12, no loop)", 0, 6, 4)) << "of records";
+  EXPECT_FALSE(of("train_and_evaluate (train.py:12, loop 11)", 6, 1, 3));
+  EXPECT_FALSE(of("EvalHarness.train (train.py:12, loop 11)", 6, 1, 3));
+  EXPECT_FALSE(of("Trainer._maybe_log_save_evaluate (transformers/trainer.py:9)", 6, 1, 3));
+  EXPECT_FALSE(of("evaluate (numexpr/necompiler.py:9)", 6, 1, 3));
+  EXPECT_FALSE(
+      of("_BaseDataLoaderIter.__next__ (torch/utils/data/dataloader.py:725);"
+         "eval_transform (train.py:12, no loop)",
+         6, 1, 3))
+      << "a transform";
+}
+
+TEST(Validation, IsPartOfWhatThePageSays) {
+  RunView view = WithStacks(Loader(2, 0.93, 0.05, 0.1, 0, 0.88), 3, 0, 0.5);
+  Sample("MainThread",
+         "<module> (train.py:40);main (train.py:30);Trainer._evaluate "
+         "(transformers/trainer.py:3310);Linear.forward (torch/nn/modules/linear.py:1)",
+         6, &view);
+  const Outside seen = LookFromOutside(view);
+  ASSERT_TRUE(seen.beside_training);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kConsumer);
+}
+
+TEST(Saving, IsNamedByWhatPeopleCallIt) {
+  const std::string lightning =
+      "<module> (train.py:40, no loop);Trainer.fit (lightning/pytorch/trainer/trainer.py:584);"
+      "_TrainingEpochLoop.advance (lightning/pytorch/loops/training_epoch_loop.py:375)";
+  struct {
+    std::string main, saves, name;
+  } const kCases[] = {
+      {kMain, ";save_checkpoint (train.py:12, no loop);save (torch/serialization.py:1004)",
+       "save_checkpoint (train.py:12)"},
+      {kMain, ";save (torch/serialization.py:1004);_save (torch/serialization.py:1313)",
+       "main (train.py:30)"},
+      {kMain, ";Runs.dump_state (train.py:12, no loop)", "Runs.dump_state (train.py:12)"},
+      {lightning,
+       ";_call_callback_hooks (lightning/pytorch/trainer/call.py:228);"
+       "ModelCheckpoint.on_train_batch_end (lightning/pytorch/callbacks/model_checkpoint.py:485);"
+       "ModelCheckpoint._save_checkpoint (lightning/pytorch/callbacks/model_checkpoint.py:600);"
+       "_atomic_save (lightning/fabric/utilities/cloud_io.py:98)",
+       "ModelCheckpoint.on_train_batch_end (lightning/pytorch/callbacks/model_checkpoint.py:485)"}};
+  for (const auto& each : kCases) {
+    SCOPED_TRACE(each.saves);
+    const std::string trains = each.main + ";Tensor.backward (torch/_tensor.py:623)";
+    const auto found = Beside({{each.main + each.saves, 6}, {trains, 4}});
+    ASSERT_TRUE(IsDoing(found, "saving"));
+    EXPECT_EQ(found->place.name, each.name);
+    EXPECT_NEAR(found->place.ratio, 0.6, 0.01);
+    EXPECT_TRUE(found->IsMost());
+    const auto part = Beside({{each.main + each.saves, 4}, {trains, 6}});
+    EXPECT_TRUE(IsDoing(part, "saving") && !part->IsMost());
+    EXPECT_FALSE(Beside({{each.main + each.saves, 2}, {trains, 8}})) << "little";
+    EXPECT_FALSE(Beside({{each.main + each.saves, 0.9}, {trains, 0.5}})) << "few samples";
+  }
+}
+
+TEST(Saving, IsNotNamedWhereItIsNone) {
+  for (const std::string saves :
+       {";log_softmax (torch/nn/functional.py:2250)", ";log_prob (train.py:12, no loop)",
+        ";train_and_save (train.py:12, no loop)",
+        ";Trainer._maybe_log_save_evaluate (transformers/trainer.py:9)",
+        ";load_saved (train.py:12, no loop)", ";Queue.put (queue.py:140)",
+        ";_BaseDataLoaderIter.__next__ (torch/utils/data/dataloader.py:725);save (train.py:9, no "
+        "loop)"}) {
+    SCOPED_TRACE(saves);
+    EXPECT_FALSE(Beside({{kMain + saves, 6}, {kBackward, 4}}));
+  }
+}
+
+TEST(Reporting, IsKnownByItsLibrary) {
+  for (const std::string reports :
+       {";log (wandb/sdk/wandb_run.py:1800)", ";writerow (csv.py:154)",
+        ";Figure.draw (matplotlib/figure.py:3154)",
+        ";SummaryWriter.add_histogram (torch/utils/tensorboard/writer.py:480)"}) {
+    SCOPED_TRACE(reports);
+    const auto found = Beside({{kMain + reports, 6}, {kBackward, 4}});
+    EXPECT_TRUE(IsDoing(found, "reporting"));
+    EXPECT_EQ(found->place.name, "main (train.py:30)") << "of the program";
+  }
+}
+
+// One function of Keras takes batches and trains. What it calls back is told apart from it.
+TEST(Validation, WhatKerasCallsBackIsTheStepWhereItIsMostOfFit) {
+  const std::string fit =
+      "<module> (train.py:40, no loop);TensorFlowTrainer.fit "
+      "(keras/src/backend/tensorflow/trainer.py:400)";
+  const std::string calls =
+      fit +
+      ";CallbackList.on_train_batch_end (keras/src/callbacks/callback_list.py:198)"
+      ";Plots.on_train_batch_end (train.py:12, no loop);Image.save (PIL/Image.py:2712)";
+  const std::string trains =
+      fit + ";Function.__call__ (tensorflow/python/eager/polymorphic_function/x.py:833)";
+  for (const double called_s : {8.0, 1.0}) {
+    SCOPED_TRACE(called_s);
+    RunView view;
+    Sample("MainThread", calls, called_s, &view);
+    Sample("MainThread", trains, 2, &view);
+    const std::optional<PythonTime> time = LookAtPython(view, {100}, false);
+    ASSERT_EQ(time.has_value(), called_s > 2);
+    if (!time) continue;
+    EXPECT_NEAR(time->step_s, 8, 0.01);
+    EXPECT_NEAR(time->unknown_s, 2, 0.01) << "it takes batches or trains";
+    EXPECT_NEAR(time->loads_s, 0, 0.01);
+    EXPECT_EQ(time->step_function, "Plots.on_train_batch_end (train.py:12)");
+  }
+}
+
+TEST(Saving, OfWhatKerasCallsBackIsNamedAlsoBesideALongerFit) {
+  const std::string fit =
+      "<module> (train.py:40, no loop);TensorFlowTrainer.fit "
+      "(keras/src/backend/tensorflow/trainer.py:400);";
+  RunView view;
+  Sample("MainThread",
+         fit +
+             "CallbackList.on_train_batch_end (keras/src/callbacks/callback_list.py:198);"
+             "ModelCheckpoint.on_train_batch_end (keras/src/callbacks/model_checkpoint.py:225);"
+             "ModelCheckpoint._save_model (keras/src/callbacks/model_checkpoint.py:338)",
+         4, &view);
+  Sample("MainThread", fit + "quick_execute (tensorflow/python/eager/execute.py:53)", 6, &view);
+  const auto found = LookBesideTraining(view, {100});
+  ASSERT_TRUE(IsDoing(found, "saving"));
+  EXPECT_NEAR(found->place.ratio, 0.4, 0.01);
+  EXPECT_EQ(found->place.name,
+            "ModelCheckpoint.on_train_batch_end (keras/src/callbacks/model_checkpoint.py:225)");
+}
+
+// So does what it validates with.
+TEST(Validation, WhatKerasEvaluatesMayTakeBatchesOrCompute) {
+  RunView view;
+  Sample("MainThread",
+         "<module> (train.py:40, loop 38);TensorFlowTrainer.evaluate "
+         "(keras/src/backend/tensorflow/trainer.py:500);Function.__call__ "
+         "(tensorflow/python/eager/polymorphic_function/x.py:833)",
+         9, &view);
+  EXPECT_FALSE(LookAtPython(view, {100}, false));
+}
+
+}  // namespace
+}  // namespace headrace::analysis
