@@ -218,7 +218,8 @@ int ProfileCommand(ProfileOptions& options, const std::vector<std::string>& comm
   }
   recorder.program = Printable(command[0].substr(command[0].rfind('/') + 1), 60);
   options.measure.SetEnvironment();  // the child's is this process's
-  if (!options.no_hook && !SetImportHook() && RunsPython(recorder.program)) {  // -q: an error too
+  if (!options.no_hook && !SetImportHook() && RunsPython(recorder.program)) {
+    // Also with --quiet: the page will say less than its reader expects.
     Say("no instrumentation: the Python package is not where this headrace expects it, so the "
         "program is seen\nfrom outside. Install the wheel (docs/install.md)\n");
   }

@@ -40,13 +40,16 @@ bool Fits(const PipelineModel& model, const Finding& finding, const Outside& see
     if (other == OutsideLimit::kConsumer) return model.StepIsLarger() || MayLoad(seen);
     return is_trainers;
   }
-  // Its functions in Python run in turn, however many of its threads there are.
+  // Several threads of tf.data that call Python do so in turn.
   if (limit.Is(kStageLimit) && model.stages()[limit.index].name.starts_with("tf.data") &&
-      other == OutsideLimit::kInterpreter) {
+      model.current().parallelism[limit.index] > 1 && other == OutsideLimit::kInterpreter) {
     return false;
   }
   return limit.kind->AtConsumer() == is_trainers;
 }
+
+// A rate that is less of what the limit allows leaves time unexplained.
+constexpr double kExplains = 0.75;
 
 // Whether both views call the same thread the trainer: it waits as long.
 bool IsSameTrainer(const PipelineModel& model, const Outside& seen) {
@@ -68,6 +71,18 @@ SecondView AskThreads(const RunView& run, const PipelineModel& model,
   const bool alone = seen.findings[0].limit == OutsideLimit::kAlone;
   if (!seen.decided && !alone) {
     view.at_most = kThreadsUndecided;
+    return view;
+  }
+  // What a trainer does between batches is in no operator: where the limit leaves much of the time
+  // unexplained, its functions say what that is.
+  const Limit& first = bottleneck.findings[0].limit;
+  const bool explains = model.demands().rate > kExplains * first.bound;
+  if (!explains && !first.Is(kConsumerLimit) && seen.IsConsumersDoing() && seen.beside_training &&
+      seen.beside_training->IsMost()) {
+    view.at_most = kViewsDisagree;
+    const BesideTraining& beside = *seen.beside_training;
+    view.disagreement =
+        fmt::format("seen from outside, {}", beside.Words("the trainer", beside.place.name));
     return view;
   }
   const size_t named = bottleneck.verdict == Verdict::kBalanced ? 2 : 1;

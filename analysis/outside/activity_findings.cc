@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "analysis/outside/findings.h"
@@ -117,11 +118,21 @@ bool MostlyHandOver(const PythonActivity& seen) {
           seen.Others(Activity::kHandsOver) >= kThreadsAtOneThing);
 }
 
-// Whether a Pool's processes wait for tasks, which the consumer's process packs and sends all the
-// time: each takes large data along.
-bool MostlyTakesTasks(const PythonActivity& home, const PythonActivity& feeders) {
-  return feeders.samples_count >= kFewestSamples && home.sends_tasks >= kThreadsAtOneThing &&
-         feeders.Main(Activity::kIdle) >= kThreadsAtOneThing;
+// Of processes of which the kernel saw waits for a socket that, by their functions, are waits for
+// something to do: what those are at that have some.
+std::optional<ThreadsFinding> FindBesideIdle(const PythonActivity& seen) {
+  constexpr double kHardly = 0.1;
+  if (seen.samples_count < kFewestSamples || seen.Main(Activity::kNetwork) >= kHardly ||
+      seen.Main(Activity::kIdle) < kThreadsAtOneThing) {
+    return std::nullopt;
+  }
+  const std::pair<double, OutsideLimit> parts[] = {
+      {seen.Main(Activity::kWorks), OutsideLimit::kProducers},
+      {seen.Main(Activity::kSleeps), OutsideLimit::kSleep},
+      {seen.Main(Activity::kLocks), OutsideLimit::kLock}};
+  const auto* most = std::max_element(std::begin(parts), std::end(parts));
+  if (most->first < kHardly) return std::nullopt;
+  return ThreadsFinding{most->second, ""};
 }
 
 // Of processes that feed the consumer: what their main threads are at, or the threads that these
@@ -223,6 +234,13 @@ bool TurnToServer(const OutsideJudge& judge, Outside* out) {
 
 }  // namespace
 
+bool HandsOverTasks(const Outside& out) {
+  return out.home_activity && out.feeder_activity &&
+         out.feeder_activity->samples_count >= kFewestSamples &&
+         out.home_activity->sends_tasks >= kThreadsAtOneThing &&
+         out.feeder_activity->awaits_tasks >= kThreadsAtOneThing;
+}
+
 void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_share, Outside* out) {
   if (out->stall_ratio < kSmallStall || out->knowledge < OutsideKnowledge::kCounts) return;
   if (out->accelerators && out->accelerators->Contradict()) return;
@@ -238,9 +256,17 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
   // Packing and sending computes, too.
   const bool hands_over = limit == OutsideLimit::kProducers && !at_home && is_awaited &&
                           out->feeder_activity && MostlyHandOver(*out->feeder_activity);
-  if (!MayBeAnotherWait(limit) && !may_be_timers && !hands_over) return;
-  std::optional<ThreadsFinding> found;
-  if (at_home && out->goroutines) {
+  const std::optional<ThreadsFinding> beside_idle =
+      limit == OutsideLimit::kNetwork && !at_home && is_awaited && out->feeder_activity
+          ? FindBesideIdle(*out->feeder_activity)
+          : std::nullopt;
+  if (!MayBeAnotherWait(limit) && !may_be_timers && !hands_over && !beside_idle) return;
+  std::optional<ThreadsFinding> found = beside_idle;
+  if (found) {
+    const double processes = std::max(1.0, out->units[out->culprit].threads_count);
+    const double idle = out->feeder_activity->Main(Activity::kIdle);
+    out->units[out->culprit].idle_processes = static_cast<size_t>(std::floor(idle * processes));
+  } else if (at_home && out->goroutines) {
     found = FindAtGoroutines(*out->goroutines);
   } else if (at_home && out->native && out->native->IsLoading(out->steady_s)) {
     found = ThreadsFinding{OutsideLimit::kProducers, ""};
@@ -248,8 +274,7 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
     found = ThreadsFinding{OutsideLimit::kConsumer, ""};
   } else if (at_home) {
     found = FindAtHome(*out, judge.Receives(0, whole));
-  } else if (home && is_awaited && out->feeder_activity &&
-             MostlyTakesTasks(*home, *out->feeder_activity)) {
+  } else if (is_awaited && HandsOverTasks(*out)) {
     found = ThreadsFinding{OutsideLimit::kHandOver, ""};
   } else if (out->feeder_activity) {
     const bool may_be_awaited = home && home->AtMostIn(out->steady_s, waits) >= kThreadsAtOneThing;

@@ -13,4 +13,8 @@ namespace headrace::analysis {
 // into the network's. Does nothing where no stack was sampled.
 void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_share, Outside* out);
 
+// Whether a Pool's processes wait for tasks, which the consumer's process packs and sends all the
+// time: each takes large data along.
+bool HandsOverTasks(const Outside& out);
+
 }  // namespace headrace::analysis

@@ -1,5 +1,7 @@
 #include "analysis/outside/beside_training.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 
@@ -13,40 +15,63 @@ bool IsKnown(const PythonFrame& frame) {
   return IsStep(frame) || IsLoader(frame) || HandsOver(frame);
 }
 
-// The outermost function that validates and leads to known ones; nullptr: none, or a loader's own.
+// The outermost function that validates: of a library, whose metrics are the program's, or one
+// that leads to known ones. nullptr: none, or a loader's own.
 const PythonFrame* ValidatorOf(const std::vector<PythonFrame>& frames) {
   const auto validator = std::find_if(frames.begin(), frames.end(), Validates);
   if (validator == frames.end() || std::any_of(frames.begin(), validator, IsLoader)) return nullptr;
-  return std::any_of(validator + 1, frames.end(), IsKnown) ? &*validator : nullptr;
+  const bool leads = std::any_of(validator + 1, frames.end(), IsKnown);
+  return !validator->is_own || leads ? &*validator : nullptr;
 }
 
 // Where frames begin to write: a function of the program, a library's callback, or the library's
-// own function; and what. No function: they do not.
-struct Writer {
-  const PythonFrame* function = nullptr;
-  Writing kind = Writing::kNone;
+// own function. Nothing where they do not, or write around what trains or loads.
+struct WritingAt {
+  const PythonFrame* function;
+  Writing kind;
 };
 
-Writer WriterIn(const std::vector<PythonFrame>& frames, size_t first) {
-  const auto begin = frames.begin() + static_cast<std::ptrdiff_t>(first);
+std::optional<WritingAt> WritingIn(const std::vector<PythonFrame>& frames, size_t first) {
+  auto begin = frames.begin() + static_cast<std::ptrdiff_t>(first);
+  // What calls fit() of Keras writes nothing by that.
+  const auto called = std::find_if(begin, frames.end(), CallsBack);
+  if (called != frames.end()) begin = called;
   const auto writes = std::find_if(begin, frames.end(), [](const PythonFrame& frame) {
     return WritingOf(frame) != Writing::kNone;
   });
-  if (writes == frames.end()) return {};
+  // Saving an optimizer calls functions of it.
+  const bool does_else =
+      called == frames.end() && std::any_of(writes, frames.end(), [](const PythonFrame& frame) {
+        return IsLoader(frame) || (IsStep(frame) && !SaysItWrites(frame));
+      });
+  if (writes == frames.end() || does_else) return std::nullopt;
   const Writing kind = WritingOf(*writes);
   const auto callback = std::find_if(begin, writes + 1, [](const PythonFrame& frame) {
-    const bool is_list = frame.function.starts_with("CallbackList.");
-    return CallsBack(frame) && frame.function.find('.') != std::string_view::npos && !is_list;
+    const bool only_passes_on = frame.function.starts_with("CallbackList.");
+    return CallsBack(frame) && frame.function.find('.') != std::string_view::npos &&
+           !only_passes_on;
   });
-  if (callback <= writes) return {&*callback, kind};
+  if (callback <= writes) return WritingAt{&*callback, kind};
   // torch.save() is called by whom people know it.
   const bool is_called = writes != frames.begin() && (writes - 1)->is_own;
-  return {writes->is_own || !is_called ? &*writes : &*(writes - 1), kind};
+  return WritingAt{writes->is_own || !is_called ? &*writes : &*(writes - 1), kind};
 }
 
 }  // namespace
 
 bool BesideTraining::IsMost() const { return place.ratio >= kMostlyBesideTraining; }
+
+std::string BesideTraining::Words(std::string_view who, const std::string& place_name) const {
+  return fmt::format("{:.0f} % of what {} does is {}{}{}", 100 * place.ratio, who, noun,
+                     place_name.empty() ? "" : ", in ", place_name);
+}
+
+std::optional<BesideTraining> Exchanging(double ratio) {
+  if (ratio < kSeenBesideTraining) return std::nullopt;
+  return BesideTraining{"exchanging gradients", "exchanging gradients with the other ranks",
+                        "exchange them less often (no_sync), or fewer or smaller ones",
+                        PythonPlace{"", ratio}};
+}
 
 std::optional<BesideTraining> FindValidation(const std::vector<WeighedStack>& stacks) {
   constexpr int64_t kTrainsAtAll = 3;  // samples
@@ -55,13 +80,20 @@ std::optional<BesideTraining> FindValidation(const std::vector<WeighedStack>& st
   int64_t validates_count = 0, trains_count = 0;
   // What the program's own functions show of it: layers, and batches that a loop goes over.
   bool computes = false, loads = false;
+  bool in_training = false;  // what trains calls it, however little of that is seen
   for (const WeighedStack& stack : stacks) {
     const std::vector<PythonFrame>& frames = *stack.frames;
+    const PythonFrame* validator = ValidatorOf(frames);
     // What is neither training nor loading may be set-up.
-    if (std::none_of(frames.begin(), frames.end(), IsKnown)) continue;
+    if (validator == nullptr && std::none_of(frames.begin(), frames.end(), IsKnown)) continue;
     all_s += stack.seconds;
     const bool steps = std::any_of(frames.begin(), frames.end(), IsStep);
-    if (const PythonFrame* validator = ValidatorOf(frames)) {
+    if (validator != nullptr) {
+      in_training |=
+          std::any_of(frames.begin(), std::find_if(frames.begin(), frames.end(), Validates),
+                      [](const PythonFrame& frame) {
+                        return WhatNameSays(frame.function) == NameSays::kSteps;
+                      });
       lines.Add(validator, stack.seconds);
       validates_s += stack.seconds;
       validates_count += stack.samples_count;
@@ -71,7 +103,9 @@ std::optional<BesideTraining> FindValidation(const std::vector<WeighedStack>& st
       trains_count += stack.samples_count;
     }
   }
-  if (validates_count < kFewestSamples || trains_count < kTrainsAtAll) return std::nullopt;
+  if (validates_count < kFewestSamples || (trains_count < kTrainsAtAll && !in_training)) {
+    return std::nullopt;
+  }
   if (!computes || !loads || validates_s < kMostlyBesideTraining * all_s) return std::nullopt;
   std::optional<PythonPlace> place = lines.Busiest();
   if (!place) return std::nullopt;
@@ -81,25 +115,30 @@ std::optional<BesideTraining> FindValidation(const std::vector<WeighedStack>& st
 
 std::optional<BesideTraining> FindWriting(const std::vector<WeighedStack>& stacks, size_t first,
                                           double all_s) {
-  PythonLines lines;
-  double saves_s = 0, reports_s = 0;
-  int64_t samples_count = 0;
+  struct Part {
+    PythonLines lines;
+    double seconds = 0;
+    int64_t samples_count = 0;
+  } saves, reports;
   for (const WeighedStack& stack : stacks) {
-    const Writer writer = WriterIn(*stack.frames, first);
-    if (writer.function == nullptr) continue;
-    lines.Add(writer.function, stack.seconds);
-    (writer.kind == Writing::kSaves ? saves_s : reports_s) += stack.seconds;
-    samples_count += stack.samples_count;
+    const std::optional<WritingAt> found = WritingIn(*stack.frames, first);
+    if (!found) continue;
+    Part& part = found->kind == Writing::kSaves ? saves : reports;
+    part.lines.Add(found->function, stack.seconds);
+    part.seconds += stack.seconds;
+    part.samples_count += stack.samples_count;
   }
-  std::optional<PythonPlace> place = lines.Busiest();
-  const double writes_s = saves_s + reports_s;
-  if (!place || samples_count < kFewestSamples || writes_s < kSeenBesideTraining * all_s) {
+  const Part& longer = saves.seconds >= reports.seconds ? saves : reports;
+  std::optional<PythonPlace> place = longer.lines.Busiest();
+  if (!place || longer.samples_count < kFewestSamples ||
+      longer.seconds < kSeenBesideTraining * all_s) {
     return std::nullopt;
   }
-  place->ratio = writes_s / all_s;
-  return saves_s >= reports_s
-             ? BesideTraining{"saving", "saving", "save less often, or less", *place}
-             : BesideTraining{"reporting", "reporting", "report less often, or less", *place};
+  place->ratio = longer.seconds / all_s;
+  return &longer == &saves
+             ? BesideTraining{"saving", "saving", "save less often, or save less", *place}
+             : BesideTraining{"reporting", "reporting", "report less often, or report less",
+                              *place};
 }
 
 }  // namespace headrace::analysis

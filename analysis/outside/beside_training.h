@@ -1,8 +1,9 @@
-// What a trainer's main thread does beside training, where that takes longer than training: it
-// measures its model on other data, saves it, or reports. Its functions say so.
+// What a trainer's main thread does beside training: it measures its model on other data, saves
+// it, or reports. Its functions say so.
 #pragma once
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,9 +15,11 @@ struct BesideTraining {
   std::string_view doing;   // "validating"
   std::string_view noun;    // "validation"
   std::string_view advice;  // "validate less often, or on less data"
-  PythonPlace place;        // the function, and what share of the trainer's time it takes
+  PythonPlace place;  // the function ("": none), and what share of the trainer's time it takes
 
-  bool IsMost() const;  // of that time
+  bool IsMost() const;  // of that time: it is the limit, not the step
+  // "62 % of what it does is validation, in evaluate (train.py:40)"; `who`: "it".
+  std::string Words(std::string_view who, const std::string& place_name) const;
 };
 
 // Validation, of the stacks of a trainer's main thread: its share is of the time in known
@@ -25,10 +28,14 @@ struct BesideTraining {
 // layers, and loop or lead to a loader.
 std::optional<BesideTraining> FindValidation(const std::vector<WeighedStack>& stacks);
 
-// Saving or reporting, of stacks whose functions from `first` on are those of a step. Its share is
-// of `all_s`, in which the thread did not wait for batches. Nothing where it is hardly worth a
-// word.
+// Saving or reporting, whichever takes longer, of stacks whose functions from `first` on are those
+// of a step. Its share is of `all_s`, in which the thread did not wait for batches. Nothing where
+// it is hardly worth a word.
 std::optional<BesideTraining> FindWriting(const std::vector<WeighedStack>& stacks, size_t first,
                                           double all_s);
+
+// Exchanging gradients with other ranks, for which each of them waits that share of its time.
+// Nothing where it is hardly worth a word.
+std::optional<BesideTraining> Exchanging(double ratio);
 
 }  // namespace headrace::analysis

@@ -23,11 +23,12 @@ bool OthersCompute(const Outside& out) {
   });
 }
 
-// Whether the consumer mostly sleeps in a program with services of a library's own: Ray's driver
-// waits for what its daemons do by timers, and for its batches.
+// Whether the consumer mostly sleeps, or by its functions waits, in a program with services of a
+// library's own: Ray's driver waits for what its daemons do by timers, and for its batches.
 bool WaitsAsRaysDriver(const Outside& out) {
-  constexpr double kMostlySleeps = 0.5;
-  return out.units[0].shares.sleep > kMostlySleeps &&
+  constexpr double kMostly = 0.5;
+  const std::optional<OwnTime> own = out.OwnTimes();
+  return (out.units[0].shares.sleep > kMostly || (own && own->waits > kMostly)) &&
          std::any_of(out.kinds.begin(), out.kinds.end(),
                      [](const ProcessKind& kind) { return kind.is_service; });
 }
@@ -178,7 +179,8 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
         each == OutsideLimit::kConsumer && of_home && culprit != 0 && out->HasStepInRunTime();
     if (in_run_time && !StepIsSeen(*out)) likely = std::min(likely, kStepInRunTime);
     if (each == OutsideLimit::kPauses) likely = std::min(likely, kMutualWaits);
-    if (each == OutsideLimit::kConsumer && WaitsAsRaysDriver(*out)) {
+    const bool of_its_own = each == OutsideLimit::kConsumer || each == OutsideLimit::kAlone;
+    if (of_its_own && WaitsAsRaysDriver(*out)) {
       likely = std::min(likely, kIdleTimer);
     }
     if (each == OutsideLimit::kSleep && OthersCompute(*out)) likely = std::min(likely, kIdleTimer);

@@ -63,7 +63,10 @@ bool NativeTime::IsLoading(double steady_s) const {
 }
 
 bool NativeWaits::AreConditions() const {
-  return samples_count >= kFewestSamples && condition_s >= kMostOfRunTime * (condition_s + lock_s);
+  constexpr double kKnownWaits = 0.3;  // at least, of those at locks or conditions
+  const double known_s = condition_s + lock_s;
+  return samples_count >= kFewestSamples && condition_s >= kMostOfRunTime * known_s &&
+         known_s >= kKnownWaits * (known_s + unknown_s);
 }
 
 NativeWaits LookAtNativeWaits(const RunView& run, const std::vector<int64_t>& process_ids,
@@ -75,8 +78,11 @@ NativeWaits LookAtNativeWaits(const RunView& run, const std::vector<int64_t>& pr
   for (const StackRow& stack : run.stacks) {
     if (stack.kind != "off_cpu" || !stack.process_id || !ids.contains(*stack.process_id)) continue;
     if (stack.thread != thread || stack.folded.find(";[lock];") == std::string::npos) continue;
-    if (stack.folded.ends_with("[no stack]")) continue;  // it may be either
     const double seconds = static_cast<double>(stack.time_ns) * 1e-9;
+    if (stack.folded.ends_with("[no stack]")) {
+      waits.unknown_s += seconds;
+      continue;
+    }
     (HasAny(stack.folded, kConditions) ? waits.condition_s : waits.lock_s) += seconds;
     waits.samples_count += stack.samples_count;
   }

@@ -27,7 +27,7 @@ struct NativeTime {
 // Why threads of C++ wait for each other: at a lock, or for a condition, such as having something
 // to do, or room for what was made. By stacks off the CPU; the kernel has both as locks.
 struct NativeWaits {
-  double lock_s = 0, condition_s = 0;
+  double lock_s = 0, condition_s = 0, unknown_s = 0;  // unknown: without a stack
   int64_t samples_count = 0;
   bool AreConditions() const;  // nearly all of them
 };

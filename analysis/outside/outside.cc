@@ -583,6 +583,9 @@ Outside LookAtRank(const RunView& run, const std::vector<int64_t>& pids, const R
   }
   Outside out = Look(OfOneRank(run, pids, rank.pid), ShareLost(run), OneRank{rank.pid, tree_cpu_s});
   out.rank = rank;
+  if (auto exchange = Exchanging(ExchangeRatio({rank, pids}).value_or(0))) {
+    out.beside_training = std::move(exchange);
+  }
   return out;
 }
 

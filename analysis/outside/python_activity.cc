@@ -37,6 +37,7 @@ constexpr Known kKnown[] = {
     {Activity::kLocks, "threading.py", "Semaphore"},
     {Activity::kLocks, "multiprocessing/synchronize.py", "__enter__"},
     // Queues and what is like them.
+    {Activity::kWaitsForRoom, "torchdata/nodes/_populate_queue.py", ""},
     {Activity::kWaitsForRoom, "queue.py", "put"},
     {Activity::kWaitsForRoom, "multiprocessing/queues.py", "put"},
     {Activity::kWaitsForOthers, "queue.py", "get"},
@@ -119,14 +120,21 @@ bool HandlesPool(const std::vector<PythonFrame>& frames, std::string_view name =
   });
 }
 
-// Whether that thread has tasks to pack and send. One that a generator of the program makes may
-// wait for anything.
-bool SendsTasks(const std::vector<PythonFrame>& frames) {
+// Whether that thread packs or sends a task. Where the pool's own function is innermost it waits
+// for one, in C.
+bool SendsTask(const std::vector<PythonFrame>& frames) {
   const PythonFrame& last = frames.back();
-  const bool sends = IsIn(last, "multiprocessing/connection.py") ||
-                     IsIn(last, "multiprocessing/reduction.py") ||
-                     IsIn(last, "multiprocessing/pool.py");
+  const bool sends =
+      IsIn(last, "multiprocessing/connection.py") || IsIn(last, "multiprocessing/reduction.py");
   return sends && HandlesPool(frames, "_handle_tasks");
+}
+
+// Whether a process of such a Pool waits for a task.
+bool AwaitsTask(const std::vector<PythonFrame>& frames) {
+  return ActivityOf(frames) == Activity::kIdle &&
+         std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+           return IsIn(frame, "multiprocessing/pool.py") && frame.function == "worker";
+         });
 }
 
 bool Sleeps(const PythonFrame& frame) {
@@ -148,9 +156,10 @@ Activity ActivityOf(const std::vector<PythonFrame>& frames) {
   // Those that lock a file look for it again and again.
   for (size_t f = frames.size() - std::min<size_t>(4, frames.size()); f < frames.size(); ++f) {
     const Known* known = FindKnown(frames[f]);
-    // Queues between processes have locks of their own, and so has what libraries keep ready.
-    const bool of_queue = f > 0 && (IsIn(frames[f - 1], "multiprocessing/queues.py") ||
-                                    IsIn(frames[f - 1], "ray/") || IsLoader(frames[f - 1]));
+    // Queues between processes have locks of their own, and so has what Ray or torchdata has ready.
+    const bool of_queue =
+        f > 0 && (IsIn(frames[f - 1], "multiprocessing/queues.py") || IsIn(frames[f - 1], "ray/") ||
+                  IsIn(frames[f - 1], "torchdata/nodes/_populate_queue.py"));
     if (known != nullptr && known->activity == Activity::kLocks && !of_queue) {
       return Activity::kLocks;
     }
@@ -203,13 +212,14 @@ std::optional<PythonActivity> LookAtActivity(const RunView& run,
       seen.sampled_s += seconds;
       seen.samples_count += stack.samples_count;
       seen.main[at] += seconds;
+      seen.awaits_tasks += AwaitsTask(frames) ? seconds : 0;
       continue;
     }
     seen.others[at] += seconds;
     others_s += seconds;
     const bool handles = HandlesPool(frames);
     pool_s += handles ? seconds : 0;
-    seen.sends_tasks += SendsTasks(frames) ? seconds : 0;
+    seen.sends_tasks += SendsTask(frames) ? seconds : 0;
     if (!handles && at == static_cast<size_t>(Activity::kWorks)) seen.works_beside_pool += seconds;
     const PythonFrame* own = InnermostOwn(frames, 0);
     places[at][(own != nullptr ? *own : frames.back()).Name()] += seconds;
@@ -220,6 +230,7 @@ std::optional<PythonActivity> LookAtActivity(const RunView& run,
   const double each_s = std::max(seen.sampled_s, 1e-9);
   seen.works_beside_pool /= each_s;
   seen.sends_tasks /= each_s;
+  seen.awaits_tasks /= each_s;
   for (size_t a = 0; a < kNumActivities; ++a) {
     seen.main[a] /= each_s;
     seen.others[a] /= each_s;

@@ -38,8 +38,9 @@ struct PythonActivity {
   // Of the samples of all others, those of a multiprocessing.Pool's own threads that hand over
   // tasks and results; and what of the rest are at work, as `others`.
   double pool_ratio = 0, works_beside_pool = 0;
-  // Mean number of threads of such Pools that pack and send tasks.
-  double sends_tasks = 0;
+  // Mean number of threads of such Pools that pack and send tasks, and of main threads of such a
+  // Pool's processes that wait for one.
+  double sends_tasks = 0, awaits_tasks = 0;
   int64_t samples_count = 0;
   // Mean number of threads at it, of one process: main threads, and all others.
   std::array<double, kNumActivities> main = {}, others = {};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/outside/python_time.h"
+#include "analysis/outside/ranks_seen.h"
 #include "analysis/outside/threads.h"
 #include "analysis/thresholds.h"
 
@@ -55,8 +56,15 @@ bool IsCalledByTensorflow(const std::vector<PythonFrame>& frames) {
   });
 }
 
-// The function that tf.data calls for most of the operator's time, if it calls any.
+// The function that tf.data calls for most of the operator's time: then it is this operator that
+// calls it, if it is the busiest of all. Which of several calls it is not known.
 std::optional<PythonPlace> PlaceInTfData(const RunView& run, const OperatorRow& op) {
+  constexpr double kMostOfItsTime = 0.5;
+  const bool is_busiest =
+      std::none_of(run.operators.begin(), run.operators.end(), [&](const OperatorRow& other) {
+        return other.stage.starts_with("tf.data") && other.busy_ns > op.busy_ns;
+      });
+  if (!is_busiest) return std::nullopt;
   PythonLines lines;
   double called_s = 0;
   for (const StackRow& stack : run.stacks) {
@@ -70,7 +78,7 @@ std::optional<PythonPlace> PlaceInTfData(const RunView& run, const OperatorRow& 
   std::optional<PythonPlace> place = lines.Busiest();
   if (!place || op.busy_ns <= 0) return std::nullopt;
   place->ratio *= std::min(1.0, called_s / (static_cast<double>(op.busy_ns) * 1e-9));
-  return place;
+  return place->ratio >= kMostOfItsTime ? place : std::nullopt;
 }
 
 // Ids of the processes that took batches.
@@ -217,6 +225,9 @@ std::optional<PythonPlace> PlaceOfStep(const RunView& run) {
 }
 
 std::optional<BesideTraining> BesideTrainingOf(const RunView& run) {
+  if (const std::optional<RanksSeen> ranks = FindRanks(run)) {
+    if (auto exchange = Exchanging(ExchangeRatio(*ranks).value_or(0))) return exchange;
+  }
   const std::set<int64_t> ids = TrainersOf(run);
   return LookBesideTraining(run, {ids.begin(), ids.end()});
 }

@@ -14,7 +14,7 @@
 namespace headrace::analysis {
 
 // Of an operator that the hook accounts: the innermost function of the program that was seen in it.
-// Of one of tf.data: the function that it calls, and the least share of its time that it is there.
+// Of one of tf.data: the function that it calls for most of its time.
 std::optional<PythonPlace> PlaceOf(const RunView& run, const OperatorRow& op);
 
 // What workers of PyTorch's DataLoader do, beside waiting for an index.
@@ -46,7 +46,7 @@ std::optional<PythonPlace> PlaceOfFeeders(const RunView& run,
 // Of the step of the trainers: what the loop that trains calls, or does itself.
 std::optional<PythonPlace> PlaceOfStep(const RunView& run);
 
-// What the trainers do beside training, where they mostly do that.
+// What the trainers do beside training, where it is worth a word.
 std::optional<BesideTraining> BesideTrainingOf(const RunView& run);
 
 }  // namespace headrace::analysis

@@ -227,13 +227,12 @@ Reading Read(const std::vector<PythonFrame>& frames, size_t depth) {
   if (TakesAndTrains(frames)) return reading;
   if (first != frames.end() && !asked) {
     reading.kind = Reading::Kind::kSteps;
-  } else if (Writes(frames, depth + 1)) {
+  } else if (const auto writer = FirstWriter(frames, depth + 1); writer != frames.end()) {
     // What is kept or told is no part of loading, unless what loads keeps or asks something by it.
-    const bool may_load =
-        asked || std::any_of(loop + 1, frames.end(), [](const PythonFrame& frame) {
-          return frame.is_own ? WhatNameSays(frame.function) == NameSays::kLoads
-                              : IsDataLibrary(frame) && !Saves(frame);
-        });
+    const bool may_load = asked || std::any_of(loop + 1, writer + 1, [](const PythonFrame& frame) {
+                            return frame.is_own ? WhatNameSays(frame.function) == NameSays::kLoads
+                                                : IsDataLibrary(frame) && !SaysItWrites(frame);
+                          });
     reading.kind = may_load ? Reading::Kind::kUnknown : Reading::Kind::kSteps;
   } else if (Waits(frames)) {
     reading.kind = Reading::Kind::kWaits;
@@ -407,16 +406,11 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
   PythonTime time;
   Samples samples = MainThreadSamples(run, process_ids, workers_follow, &time.sampled_s);
   LeaveFit(&samples);
-  std::vector<WeighedStack> stacks;
-  for (const Sample& sample : samples) {
-    stacks.push_back({&sample.frames, sample.seconds, sample.samples_count});
-  }
-  time.beside_training = FindValidation(stacks);
   const size_t depth = FindLoop(&samples);
   bool is_told = false;  // whether the samples tell anything
   LargestParts loads, receives, steps, unknown;
   PythonLines step_lines;
-  std::vector<WeighedStack> in_libraries, in_step;  // of the step: those in none of the program's
+  std::vector<WeighedStack> in_libraries;  // of the step
   const auto add_step = [&](const Sample& sample) {
     const PythonFrame* own = InnermostOwn(sample.frames, depth);
     step_lines.Add(own, sample.seconds);
@@ -450,7 +444,6 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
         time.step_by_name_s += by_name_s;
         steps.Add("", function, sample.seconds);
         add_step(sample);
-        in_step.push_back({&sample.frames, sample.seconds, sample.samples_count});
         break;
       case Reading::Kind::kUnknown:
         time.unknown_s += sample.seconds;
@@ -460,9 +453,6 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
     }
   }
   if (!is_told) return std::nullopt;
-  if (!time.beside_training) {
-    time.beside_training = FindWriting(in_step, depth + 1, time.seconds - time.waits_s);
-  }
   std::tie(time.operator_name, time.function) = loads.Most();
   time.receive_function = receives.Most().second;
   time.step_function = steps.Most().second;
@@ -477,21 +467,37 @@ std::optional<PythonTime> LookAtPython(const RunView& run, const std::vector<int
   return time;
 }
 
+namespace {
+
+template <class Keep>
+std::vector<WeighedStack> StacksOf(const Samples& samples, Keep keep) {
+  std::vector<WeighedStack> stacks;
+  for (const Sample& sample : samples) {
+    if (keep(sample)) stacks.push_back({&sample.frames, sample.seconds, sample.samples_count});
+  }
+  return stacks;
+}
+
+}  // namespace
+
 std::optional<BesideTraining> LookBesideTraining(const RunView& run,
                                                  const std::vector<int64_t>& process_ids) {
-  const std::optional<PythonTime> known = LookAtPython(run, process_ids, false);
-  if (known && known->beside_training) return known->beside_training;
-  double sampled_s = 0;
-  const Samples samples = MainThreadSamples(run, process_ids, false, &sampled_s);
-  const FitTime time = TimeOfFit(samples);
-  if (time.itself_s <= 0) return std::nullopt;
-  std::vector<WeighedStack> called;
-  for (const Sample& sample : samples) {
-    if (IsCalledBack(sample)) {
-      called.push_back({&sample.frames, sample.seconds, sample.samples_count});
-    }
+  double all_s = 0;
+  Samples samples = MainThreadSamples(run, process_ids, false, &all_s);
+  const FitTime fit = TimeOfFit(samples);
+  if (const bool is_in_fit = fit.itself_s > 0 && fit.called_s <= fit.itself_s; is_in_fit) {
+    return FindWriting(StacksOf(samples, IsCalledBack), 0, fit.itself_s + fit.called_s);
   }
-  return FindWriting(called, 0, time.itself_s + time.called_s);
+  const auto validation = FindValidation(StacksOf(samples, [](const Sample&) { return true; }));
+  if (validation) return validation;
+  const size_t depth = FindLoop(&samples);
+  double busy_s = 0;
+  const auto steps = StacksOf(samples, [&](const Sample& sample) {
+    const Reading::Kind kind = Read(sample.frames, depth).kind;
+    if (kind != Reading::Kind::kWaits) busy_s += sample.seconds;
+    return kind == Reading::Kind::kSteps;
+  });
+  return FindWriting(steps, depth + 1, busy_s);
 }
 
 }  // namespace headrace::analysis

@@ -40,11 +40,10 @@ struct PythonTime {
   // Of both together, as deep as the program goes, or where it is in none of its functions, a
   // library.
   std::optional<PythonPlace> step_place;
-  std::optional<BesideTraining> beside_training;  // of all but what is done aside
 };
 
-// What the main threads of trainers do beside training, also where no more is known of them: fit()
-// of Keras takes batches and trains in one function, and calls others back.
+// What the main threads of trainers do beside training. Of fit() of Keras, which takes batches and
+// trains in one function, it is known as well: what it calls back.
 std::optional<BesideTraining> LookBesideTraining(const RunView& run,
                                                  const std::vector<int64_t>& process_ids);
 

@@ -67,6 +67,10 @@ std::optional<RanksSeen> FindRanks(const RunView& run) {
   return ranks;
 }
 
+std::optional<double> ExchangeRatio(const RanksSeen& ranks) {
+  return ranks.seen.is_slowest ? std::nullopt : std::optional(ranks.seen.wait_ratio);
+}
+
 RunView OfOneRank(const RunView& run, const std::vector<int64_t>& ranks, int64_t pid) {
   std::set<int64_t> left_out(ranks.begin(), ranks.end());
   left_out.erase(pid);

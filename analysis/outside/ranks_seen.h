@@ -19,6 +19,9 @@ struct RanksSeen {
 // Nothing: there are none.
 std::optional<RanksSeen> FindRanks(const RunView& run);
 
+// Where ranks wait about as long for each other: what share of its time each waits for gradients.
+std::optional<double> ExchangeRatio(const RanksSeen& ranks);
+
 // The run as if of these processes and their children only `pid` and its own had been recorded; all
 // that belongs to none of them is left.
 RunView OfOneRank(const RunView& run, const std::vector<int64_t>& ranks, int64_t pid);

@@ -65,7 +65,7 @@ std::string Outside::LimitWord(OutsideLimit limit) const {
     case OutsideLimit::kLock:
       return "a lock";
     case OutsideLimit::kHandOver:
-      return "the hand-over of objects between processes (pickled, through a pipe)";
+      return "the hand-over of objects between processes";
     case OutsideLimit::kSleep:
       return "a timer";
     case OutsideLimit::kConsumer:

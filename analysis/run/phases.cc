@@ -216,6 +216,8 @@ std::optional<double> SteadyRate(RunView run) {
 }
 
 std::pair<size_t, size_t> SteadyRange(const std::vector<double>& rates) {
+  constexpr double kPauses =
+      0.01;  // of the mean rate: no step, but for what callers put in its place
   if (rates.size() < 3) return {0, rates.size()};
   size_t first = 0, last = rates.size();
   while (first < last && rates[first] <= 0) ++first;
@@ -224,11 +226,20 @@ std::pair<size_t, size_t> SteadyRange(const std::vector<double>& rates) {
   const double typical = Quantile({rates.begin() + static_cast<long>(first + (last - first) / 3),
                                    rates.begin() + static_cast<long>(last)},
                                   0.5);
+  // Where steps come in bursts, whole cycles count: from the end of the first to that of the last.
+  double mean = 0;
+  for (size_t w = first; w < last; ++w) mean += rates[w] / static_cast<double>(last - first);
+  if (const double pause = kPauses * mean; typical < pause) {
+    while (first < last && rates[first] < pause) ++first;
+    while (last > first && rates[last - 1] < pause) --last;
+    size_t ended = first;
+    while (ended < last && rates[ended] >= pause) ++ended;
+    return ended < last ? std::pair(ended, last) : std::pair(first, last);
+  }
   while (first < last && rates[first] < kRunsSteadily * typical) ++first;
   while (last > first && rates[last - 1] < kRunsSteadily * typical) --last;
   if (last - first >= 5) ++first;
-  // Where steps come in bursts, whole cycles count: a pause, and the burst that ends it.
-  if (last - first >= 5 && typical > 0) --last;
+  if (last - first >= 5) --last;
   if (last <= first) return {0, rates.size()};
   return {first, last};
 }

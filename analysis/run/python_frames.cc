@@ -298,7 +298,7 @@ NameSays WhatNameSays(std::string_view function) {
   return loads ? NameSays::kLoads : steps ? NameSays::kSteps : NameSays::kNothing;
 }
 
-bool Saves(const PythonFrame& frame) {
+bool SaysItWrites(const PythonFrame& frame) {
   constexpr std::string_view kWords[] = {"save",     "savez",     "write",      "writes", "writer",
                                          "dump",     "dumps",     "log",        "logs",   "logger",
                                          "writerow", "writerows", "checkpoint", "upload", "post",
@@ -310,14 +310,19 @@ bool Saves(const PythonFrame& frame) {
   });
 }
 
-bool Writes(const std::vector<PythonFrame>& frames, size_t first) {
-  return std::any_of(
-      frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end(),
-      [](const PythonFrame& frame) { return Saves(frame) || WritingOf(frame) != Writing::kNone; });
+std::vector<PythonFrame>::const_iterator FirstWriter(const std::vector<PythonFrame>& frames,
+                                                     size_t first) {
+  return std::find_if(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end(),
+                      [](const PythonFrame& frame) {
+                        return SaysItWrites(frame) || WritingOf(frame) != Writing::kNone;
+                      });
 }
 
 Writing WritingOf(const PythonFrame& frame) {
-  constexpr std::string_view kSaves[] = {"save", "saves", "savez", "savefig", "dump", "checkpoint"};
+  constexpr std::string_view kKeeps[] = {"save", "saves", "savez", "savefig", "dump", "checkpoint"};
+  constexpr std::string_view kTells[] = {"log",     "logs",   "write", "writerow", "writerows",
+                                         "report",  "upload", "add",   "draw",     "plot",
+                                         "savefig", "emit",   "scalar"};
   constexpr std::string_view kReporters[] = {"logging/__init__.py",
                                              "csv.py",
                                              "wandb/",
@@ -333,23 +338,24 @@ Writing WritingOf(const PythonFrame& frame) {
                                              "lightning/pytorch/loggers/",
                                              "lightning/fabric/loggers/",
                                              "pytorch_lightning/loggers/",
-                                             "rich/",
-                                             "tqdm/std.py",
                                              "matplotlib/"};
-  constexpr std::string_view kTrains[] = {"train", "training", "fit", "step"};
-  const auto is_in = [](const std::string& word, const auto& words) {
-    return std::find(std::begin(words), std::end(words), word) != std::end(words);
-  };
-  if (!frame.is_own && IsInAny(frame, kReporters)) return Writing::kReports;
+  // Recomputes layers in the backward pass.
+  constexpr std::string_view kOtherCheckpoints[] = {"torch/utils/checkpoint.py", "deepspeed/"};
+  // "restore_checkpoint" reads, and "train_and_save" does other things, too.
+  constexpr std::string_view kOthers[] = {"load", "loads", "restore",  "resume", "read",
+                                          "find", "train", "training", "fit",    "step"};
   const auto words = WordsOf(frame.function.substr(frame.function.rfind('.') + 1));
-  if (words.empty()) return Writing::kNone;
-  // A library's "_maybe_log_save_evaluate" does other things, too.
-  if (!frame.is_own) return is_in(words.front(), kSaves) ? Writing::kSaves : Writing::kNone;
-  const auto any = [&](const auto& of) {
-    return std::any_of(words.begin(), words.end(),
-                       [&](const std::string& word) { return is_in(word, of); });
+  const auto has = [&](const auto& of) {
+    return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+      return std::find(std::begin(of), std::end(of), word) != std::end(of);
+    });
   };
-  return any(kSaves) && !any(kTrains) ? Writing::kSaves : Writing::kNone;
+  if (words.empty() || has(kOthers)) return Writing::kNone;
+  if (frame.is_own) return has(kKeeps) ? Writing::kSaves : Writing::kNone;
+  if (IsInAny(frame, kReporters)) return has(kTells) ? Writing::kReports : Writing::kNone;
+  // A library's "_maybe_log_save_evaluate" does other things, too.
+  const bool keeps = std::find(std::begin(kKeeps), std::end(kKeeps), words[0]) != std::end(kKeeps);
+  return keeps && !IsInAny(frame, kOtherCheckpoints) ? Writing::kSaves : Writing::kNone;
 }
 
 bool Waits(const std::vector<PythonFrame>& frames) {

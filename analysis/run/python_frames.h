@@ -59,16 +59,17 @@ bool IsDataLibrary(const PythonFrame& frame);
 enum class NameSays : uint8_t { kNothing, kLoads, kSteps };
 NameSays WhatNameSays(std::string_view function);
 
-// Whether the frames write what is kept, or report: "save_checkpoint", "log_metrics", "writerow".
-bool Writes(const std::vector<PythonFrame>& frames, size_t first);
+// Whether the name of a function says that it writes, or reports: "savez_compressed", "log_loss".
+bool SaysItWrites(const PythonFrame& frame);
 
-// Whether the name of a function says that it writes, or reports: "savez_compressed".
-bool Saves(const PythonFrame& frame);
-
-// What a function writes, and for little else than that it is called: what is kept (checkpoints,
-// results), or what tells of the training (logs, metrics, figures).
+// What a function writes, where its name or its library leaves little doubt: what is kept
+// (checkpoints, results), or what tells of the training (logs, metrics, figures).
 enum class Writing : uint8_t { kNone, kSaves, kReports };
 Writing WritingOf(const PythonFrame& frame);
+
+// The outermost of the frames from `first` on that writes by either; the end: none does.
+std::vector<PythonFrame>::const_iterator FirstWriter(const std::vector<PythonFrame>& frames,
+                                                     size_t first);
 
 // Whether the innermost of the frames waits, whoever called it.
 bool Waits(const std::vector<PythonFrame>& frames);

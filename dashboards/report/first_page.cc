@@ -163,9 +163,11 @@ void AddNext(const Statements& statements, bool advised, FirstPage* page) {
 // The advice `text` of a trainer that does something beside training.
 std::string WithBesideTraining(std::string text, const analysis::BesideTraining& beside) {
   const size_t at = text.find(analysis::kOnlyTheStep);
-  const std::string advice = fmt::format("{}: that is {:.0f} % of what it does.",
+  const std::string advice = fmt::format("{}: that is {:.0f} % of what the trainer does.",
                                          Capital(beside.advice), 100 * beside.place.ratio);
-  if (at != std::string::npos) return text.replace(at, analysis::kOnlyTheStep.size(), advice);
+  if (at != std::string::npos && beside.IsMost()) {
+    return text.replace(at, analysis::kOnlyTheStep.size(), advice);
+  }
   return fmt::format("{}{} {}", text, text.ends_with('.') ? "" : ".", advice);
 }
 
@@ -183,7 +185,7 @@ void AddFixAndNext(const RunView& run, const Statements& statements, FirstPage* 
   const Bottleneck& bottleneck = *statements.bottleneck;
   const bool by_step = bottleneck.findings[0].limit.Is(analysis::kConsumerLimit) ||
                        IsTrainersThread(*statements.model, bottleneck);
-  if (const auto beside = analysis::BesideTrainingOf(run); by_step && beside) {
+  if (const auto beside = by_step ? analysis::BesideTrainingOf(run) : std::nullopt) {
     text = WithBesideTraining(std::move(text), *beside);
   }
   page->lines.push_back({"fix", std::move(text)});

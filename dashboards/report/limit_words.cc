@@ -158,39 +158,23 @@ std::string TrainerWithWait(const RunView& run) {
   return wait ? fmt::format("the trainer, {}", wait->waiting) : "the trainer";
 }
 
-// What is in one place for less is not said to be there.
-constexpr double kGoodPart = 0.3;
-
-// "82 % of getitem is in with_backoff (flaky_store.py:28)".
-std::string PlaceText(std::string_view what, const analysis::PythonPlace& place) {
-  return fmt::format("{:.0f} % of {} is in {}", 100 * place.ratio, what, place.name);
-}
-
-// " getitem is in with_backoff (flaky_store.py:28) 82 % of its time."
-std::string PlaceSentence(std::string_view what,
-                          const std::optional<analysis::PythonPlace>& place) {
+// "getitem is in with_backoff (flaky_store.py:28) 82 % of its time"; empty: it is spread.
+std::string PlaceText(std::string_view what, const std::optional<analysis::PythonPlace>& place) {
   if (!place) return "";
-  return fmt::format(" {} is in {} {:.0f} % of its time.", what, place->name, 100 * place->ratio);
+  return fmt::format("{} is in {} {:.0f} % of its time", what, place->name, 100 * place->ratio);
 }
 
-// Where a trainer's step is, or what it does beside that: "69 % of its step is in fit
-// (train.py:30)", "62 % of what it does is validation, in evaluate (train.py:40)". Empty: spread.
-std::string StepPlace(const RunView& run) {
-  if (const auto beside = analysis::BesideTrainingOf(run)) {
-    return fmt::format("{:.0f} % of what it does is {}, in {}", 100 * beside->place.ratio,
-                       beside->noun, beside->place.name);
-  }
-  const std::optional<analysis::PythonPlace> place = analysis::PlaceOfStep(run);
-  return place && place->ratio >= kGoodPart ? PlaceText("its step", *place) : "";
-}
-
-// The same as a sentence of its own: " The step is in fit (train.py:30) 69 % of its time."
-std::string StepSentence(const RunView& run) {
+// Where a trainer's step is, and what it does beside that: "its step is in fit (train.py:30) 69 %
+// of its time", "62 % of what it does is validation, in evaluate (train.py:40)". Empty: spread.
+std::string StepPlace(const RunView& run, std::string_view step) {
   const auto beside = analysis::BesideTrainingOf(run);
-  if (!beside) return PlaceSentence("The step", analysis::PlaceOfStep(run));
-  return fmt::format(" {}, in {}, takes {} of what the trainer does.", Capital(beside->noun),
-                     beside->place.name, FormatPercent(beside->place.ratio));
+  const std::string in_step =
+      beside && beside->IsMost() ? "" : PlaceText(step, analysis::PlaceOfStep(run));
+  if (!beside) return in_step;
+  return in_step + (in_step.empty() ? "" : "; ") + beside->Words("the trainer", beside->place.name);
 }
+
+std::string AsSentence(const std::string& text) { return text.empty() ? "" : " " + text + "."; }
 
 // Whether its threads compute, or are ready to, nearly all of its time: samples, in which waits are
 // as well, then say where it computes.
@@ -261,15 +245,15 @@ bool HasPlace(const PipelineModel& model, const Finding& first) {
 std::string PlaceOfLimit(const PipelineModel& model, const Bottleneck& bottleneck) {
   const Finding& first = bottleneck.findings[0];
   const RunView& run = model.run();
-  const bool one = !bottleneck.unexplained && bottleneck.verdict != Verdict::kUndecided &&
+  const bool one = !bottleneck.unexplained && !bottleneck.alone &&
+                   bottleneck.verdict != Verdict::kUndecided &&
                    bottleneck.verdict != Verdict::kBalanced;
   if (!one) return "";
-  if (first.limit.Is(analysis::kConsumerLimit)) return StepPlace(run);
+  if (first.limit.Is(analysis::kConsumerLimit)) return StepPlace(run, "its step");
   if (!HasPlace(model, first) || !OwnThreadText(model, first).empty()) return "";
   const analysis::OperatorRow& op = run.operators[*first.culprit];
-  if (op.kind == "consumer") return StepPlace(run);
-  const std::optional<analysis::PythonPlace> place = analysis::PlaceOf(run, op);
-  return place && place->ratio >= kGoodPart ? PlaceText(op.name, *place) : "";
+  if (op.kind == "consumer") return StepPlace(run, "its step");
+  return PlaceText(op.name, analysis::PlaceOf(run, op));
 }
 
 // What the operator that is to blame waits for, and where in the program it is, if the line
@@ -280,7 +264,8 @@ std::string CulpritSentences(const PipelineModel& model, const Bottleneck& bottl
   const bool is_told = !PlaceOfLimit(model, bottleneck).empty();
   if (first.limit.Is(analysis::kConsumerLimit)) {
     const analysis::OperatorRow* waits = WaitingStep(run);
-    return (waits != nullptr ? WaitSentence(run, *waits) : "") + (is_told ? "" : StepSentence(run));
+    return (waits != nullptr ? WaitSentence(run, *waits) : "") +
+           (is_told ? "" : AsSentence(StepPlace(run, "The step")));
   }
   if (!HasPlace(model, first)) return "";
   const analysis::OperatorRow& op = run.operators[*first.culprit];
@@ -288,8 +273,8 @@ std::string CulpritSentences(const PipelineModel& model, const Bottleneck& bottl
       first.limit.Is(analysis::kStageLimit) || first.limit.Is(analysis::kThreadLimit);
   const std::string waits = may_wait ? WaitSentence(run, op) : "";
   if (is_told) return waits;
-  return op.kind == "consumer" ? waits + StepSentence(run)
-                               : waits + PlaceSentence(op.name, analysis::PlaceOf(run, op));
+  return waits + AsSentence(op.kind == "consumer" ? StepPlace(run, "The step")
+                                                  : PlaceText(op.name, analysis::PlaceOf(run, op)));
 }
 
 // The trainer's step and loading in the same thread, where both are as tight: two parts of one
@@ -434,7 +419,8 @@ std::string WhyLine(const PipelineModel& model, const Bottleneck& bottleneck) {
   }
   const bool is_step =
       first.limit.Is(analysis::kThreadLimit) && !OwnThreadText(model, first).empty();
-  return text + (is_step ? StepSentence(model.run()) : CulpritSentences(model, bottleneck));
+  return text + (is_step ? AsSentence(StepPlace(model.run(), "The step"))
+                         : CulpritSentences(model, bottleneck));
 }
 
 }  // namespace headrace::dashboards

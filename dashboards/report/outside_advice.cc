@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/outside/activity_findings.h"
 #include "analysis/outside/file_locks.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
 #include "dashboards/report/outside_names.h"
 #include "dashboards/report/own_work_words.h"
+#include "dashboards/report/page_words.h"
 #include "dashboards/report/wording.h"
 
 namespace headrace::dashboards {
@@ -99,6 +101,11 @@ constexpr const char* kShareMemory =
     "multiprocessing.shared_memory, or torch tensors in place of arrays. More processes hardly "
     "help";
 
+constexpr const char* kSendOnce =
+    "send less with each task: its arguments, and what functools.partial holds, are pickled for "
+    "each. Give large data once, by the Pool's initializer, or share memory. More processes do not "
+    "help";
+
 constexpr const char* kAskMore =
     "more requests at once, unless it limits their rate; or find what it waits for";
 
@@ -162,6 +169,18 @@ std::string AdviceForProducers(const Outside& seen) {
         UnitWord(seen, seen.culprit));
   }
   if (StartsProcessesAgain(seen)) return fmt::format("{}; or {}", kLiveLonger, cheaper);
+  // What each loads at its first item is no part of its start, and as often done again.
+  constexpr size_t kFewGenerations = 3;
+  const size_t started = seen.kinds[unit.kind].pids.size();
+  const auto at_once = static_cast<size_t>(ThreadsNow(unit));
+  const bool of_torch = seen.kinds[unit.kind].name.starts_with("pt_data_worker");
+  if (of_torch && started >= kFewGenerations * std::max<size_t>(1, at_once)) {
+    return fmt::format(
+        "persistent_workers=True in the DataLoader: {} workers were started, {} at a time, and "
+        "what "
+        "each loads first it loads again; or {}",
+        started, at_once, cheaper);
+  }
   const double used = unit.threads_count * unit.shares.on_cpu;
   if (used < kAtMostOneCore && ServesOthers(seen)) {
     return fmt::format(
@@ -281,7 +300,8 @@ std::string AdviceForConsumer(const Outside& seen) {
   const auto& beside = seen.beside_training;
   if (!beside) return AdviceForAllItDoes(seen);
   if (beside->IsMost()) return std::string(beside->advice);
-  return fmt::format("{}; or {}", AdviceForAllItDoes(seen), beside->advice);
+  return fmt::format("{}. {} is {:.0f} % of what it does: {}", AdviceForAllItDoes(seen),
+                     Capital(beside->noun), 100 * beside->place.ratio, beside->advice);
 }
 
 std::string AdviceForPauses(const Outside& seen) {
@@ -338,7 +358,7 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
           "hold the lock for less time or split it: more {} only wait for it",
           analysis::StandsAtAFileLock(seen.units[seen.culprit].shares) ? "processes" : "threads");
     case OutsideLimit::kHandOver:
-      return kShareMemory;
+      return analysis::HandsOverTasks(seen) ? kSendOnce : kShareMemory;
     case OutsideLimit::kSleep:
       if (seen.is_asked_over_network) return kAskMore;
       return "find what sleeps: a retry, a rate limit or polling (stacks off the CPU name it)";
@@ -348,8 +368,11 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
       return AdviceForPauses(seen);
     case OutsideLimit::kOwnWork:
       return AdviceForOwnWork(seen);
-    case OutsideLimit::kAlone:
-      return AdviceAlone(seen);
+    case OutsideLimit::kAlone: {
+      const std::string ahead = AdviceAlone(seen);
+      if (!seen.beside_training) return ahead;
+      return std::string(seen.beside_training->advice) + (ahead.empty() ? "" : "; or, " + ahead);
+    }
     case OutsideLimit::kNone:
       break;
   }

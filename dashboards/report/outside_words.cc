@@ -148,6 +148,8 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
         return seen.ConsumerWord() + "'s thread: its step, or loading in it";
       }
       break;
+    case OutsideLimit::kHandOver:
+      return seen.LimitWord(limit) + ", pickled, through a pipe";
     case OutsideLimit::kLock:
       if (analysis::StandsAtADatabase(seen.units[seen.culprit].shares)) {
         return "a lock on an SQLite database";
@@ -298,8 +300,11 @@ std::string LimitOfOne(const Outside& seen) {
   const bool is_one = !seen.HasProducers() && first.limit != OutsideLimit::kInterpreter;
   if (!seen.decided && (first.limit == OutsideLimit::kAlone || is_one)) {
     const std::string in_turn = InTurn(seen);
-    return fmt::format("{} ({}){}", LimitWord(seen, OutsideLimit::kAlone), unit.name,
-                       in_turn.empty() ? "" : ": " + in_turn);
+    const bool tells = in_turn.empty() && seen.beside_training;
+    return fmt::format(
+        "{} ({}){}{}", LimitWord(seen, OutsideLimit::kAlone), unit.name,
+        in_turn.empty() ? "" : ": " + in_turn,
+        tells ? ": " + seen.beside_training->Words("it", seen.beside_training->place.name) : "");
   }
   if (seen.decided) {
     if (seen.is_busy_thread) {

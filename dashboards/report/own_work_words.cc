@@ -49,18 +49,20 @@ std::string OwnWorkWord(const analysis::Outside& seen, const std::string& consum
 
 std::string StepFunction(const analysis::Outside& seen) {
   const auto own = seen.OwnTimes();
+  std::string beside_text;
   if (const auto& beside = seen.beside_training) {
-    return fmt::format(", {:.0f} % of what it does is {}, in {}", 100 * beside->place.ratio,
-                       beside->noun, FunctionAndPlace(beside->place.name));
+    const std::string& name = beside->place.name;
+    beside_text = ", " + beside->Words("it", name.empty() ? "" : FunctionAndPlace(name));
+    if (beside->IsMost()) return beside_text;
   }
-  if (!own || seen.python->step_s + seen.python->unknown_s <= 0) return "";
+  if (!own || seen.python->step_s + seen.python->unknown_s <= 0) return beside_text;
   // Beside a loader what is unknown counts as the step.
   const bool is_known = !seen.python->has_loader || seen.python->step_s >= seen.python->unknown_s;
   const std::string& function =
       is_known ? seen.python->step_function : seen.python->unknown_function;
-  if (function.empty()) return "";
-  return fmt::format(", in its step {} of the time, most of it in {}", FormatPercent(own->step),
-                     FunctionAndPlace(function));
+  if (function.empty()) return beside_text;
+  return fmt::format(", in its step {} of the time, most of it in {}{}", FormatPercent(own->step),
+                     FunctionAndPlace(function), beside_text);
 }
 
 std::string InTurn(const analysis::Outside& seen) {

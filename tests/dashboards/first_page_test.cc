@@ -267,7 +267,8 @@ TEST(FirstPage, CoresSayWhereInTheProgramTheyAreUsed) {
   EXPECT_THAT(LimitLine(*statements.model, *statements.bottleneck),
               HasSubstr("CPU cores, mostly used by workers (getitem) (probability "));
   op.runnable_ns = op.busy_ns - *op.on_cpu_ns;
-  EXPECT_THAT(limit(), HasSubstr(": 100 % of getitem is in Rows.__getitem__ (train.py:40)"));
+  EXPECT_THAT(limit(),
+              HasSubstr(": getitem is in Rows.__getitem__ (train.py:40) 100 % of its time"));
   op.runnable_ns = 0;
   op.busy_ns = 2 * *op.on_cpu_ns;
   EXPECT_THAT(limit(), Not(HasSubstr("getitem is in")));
@@ -327,12 +328,29 @@ TEST(FirstPage, ATrainerThatMostlyValidatesIsToldSo) {
     analysis::Sample("MainThread", main + ";Tensor.backward (torch/_tensor.py:623)", 3, &run);
     const std::string page = Page(MakeReport(run, analysis::MakeStatements(run)), 200);
     for (const char* words : {"the trainer, validating (probability",
-                              ": 67 % of what it does is validation, in evaluate",
+                              ": 67 % of what the trainer does is validation, in",
                               "Validate less often, or on less data: that is 67 % of"}) {
       EXPECT_EQ(page.find(words) != std::string::npos, validates) << words << "\n" << page;
     }
     EXPECT_EQ(page.find(analysis::kOnlyTheStep) != std::string::npos, !validates) << page;
   }
+}
+
+// A part of what the trainer does stands beside its step, and does not take its place.
+TEST(FirstPage, ATrainerThatAlsoSavesIsToldBoth) {
+  RunView run = analysis::RecordOneThread({.load_cpu_s = 0.00005, .step_cpu_s = 0.01}, 10, 3);
+  analysis::MeasurementRow took;
+  took.metric = "rank_steps_count";
+  took.process_id = 100;
+  took.value = 1000;
+  run.measurements.push_back(took);
+  const std::string main = "<module> (train.py:40, no loop);main (train.py:30, loop 28)";
+  analysis::Sample("MainThread", main + ";Tensor.backward (torch/_tensor.py:623)", 6, &run);
+  analysis::Sample("MainThread", main + ";save_checkpoint (train.py:12, no loop)", 3, &run);
+  const std::string page = Page(MakeReport(run, analysis::MakeStatements(run)), 200);
+  EXPECT_THAT(page, HasSubstr("the trainer (probability 0.95): its step is in main (train.py:30)"));
+  EXPECT_THAT(page, HasSubstr("what the trainer does is saving, in save_checkpoint"));
+  EXPECT_THAT(page, HasSubstr(std::string(analysis::kOnlyTheStep) + " Save less"));
 }
 
 TEST(FirstPage, APipelineTooLongToDrawKeepsItsEndsAndItsLimit) {

@@ -69,6 +69,30 @@ TEST(SecondView, APipelineOfOurOwnIsNotAsked) {
   EXPECT_THAT(statements.bottleneck->disagreement, IsEmpty());
 }
 
+// Threads of tf.data that call Python wait for its interpreter: more of them hardly help.
+TEST(SecondView, SeveralThreadsOfTfDataInPythonAreNotSurelyTheLimit) {
+  OutsideRun threads(10, 1.1);
+  threads.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.3);
+  threads.Blocked(100, "python (main)", "sleep", 0.4);
+  threads.Waits(100, "python (main)", "lock", 0.28, "100/python");
+  threads.OnCpu(100, "python", 0.75).Blocked(100, "python", "sleep", 0.7);
+  threads.Waits(100, "python", "lock", 0.5, "100/python (main)");
+  ASSERT_EQ(LookFromOutside(threads.view).findings[0].limit, OutsideLimit::kInterpreter);
+  for (const std::string stage : {"workers", "tf.data map"}) {
+    SCOPED_TRACE(stage);
+    RunView run = LimitedByWorkers(threads);
+    for (StageRow& row : run.stages) {
+      if (row.name == "workers") row.name = stage;
+    }
+    for (OperatorRow& row : run.operators) {
+      if (row.stage == "workers") row.stage = stage;
+    }
+    const Statements statements = MakeStatements(run);
+    ASSERT_TRUE(statements.bottleneck) << statements.withheld;
+    EXPECT_EQ(statements.bottleneck->disagreement.empty(), stage == "workers");
+  }
+}
+
 // Where its step and its loading are half and half by its functions, its threads decide nothing.
 TEST(SecondView, WhatThreadsLeaveUndecidedIsLessSure) {
   OneThread costs;

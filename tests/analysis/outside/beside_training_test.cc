@@ -25,8 +25,7 @@ const std::string kBackward = kMain + ";Tensor.backward (torch/_tensor.py:623)";
 std::optional<BesideTraining> Beside(const std::vector<std::pair<std::string, double>>& functions) {
   RunView view;
   for (const auto& [frames, seconds] : functions) Sample("MainThread", frames, seconds, &view);
-  const std::optional<PythonTime> time = LookAtPython(view, {100}, false);
-  return time ? time->beside_training : std::nullopt;
+  return LookBesideTraining(view, {100});
 }
 
 bool IsDoing(const std::optional<BesideTraining>& found, const std::string& what) {
@@ -130,12 +129,38 @@ TEST(Saving, IsNotNamedWhereItIsNone) {
        {";log_softmax (torch/nn/functional.py:2250)", ";log_prob (train.py:12, no loop)",
         ";train_and_save (train.py:12, no loop)",
         ";Trainer._maybe_log_save_evaluate (transformers/trainer.py:9)",
-        ";load_saved (train.py:12, no loop)", ";Queue.put (queue.py:140)",
-        ";_BaseDataLoaderIter.__next__ (torch/utils/data/dataloader.py:725);save (train.py:9, no "
-        "loop)"}) {
+        ";restore_checkpoint (train.py:12, no loop)", ";Queue.put (queue.py:140)",
+        ";embed_and_save (train.py:12, no loop);Linear.forward (torch/nn/modules/linear.py:125)",
+        ";checkpoint (torch/utils/checkpoint.py:488)",
+        ";log (wandb/sdk/wandb_run.py:1800);Linear.forward (torch/nn/modules/linear.py:125)",
+        ";_BaseDataLoaderIter.__next__ (torch/utils/data/dataloader.py:725);save_item (train.py:9, "
+        "no loop)"}) {
     SCOPED_TRACE(saves);
     EXPECT_FALSE(Beside({{kMain + saves, 6}, {kBackward, 4}}));
   }
+}
+
+// What a library for reports reads is loaded.
+TEST(Reporting, IsNoReading) {
+  for (const std::string reads :
+       {";DictReader.__next__ (csv.py:110)", ";imread (matplotlib/image.py:1500)"}) {
+    SCOPED_TRACE(reads);
+    RunView view;
+    Sample("MainThread", kMain + reads, 6, &view);
+    Sample("MainThread", kBackward, 4, &view);
+    EXPECT_FALSE(LookBesideTraining(view, {100}));
+    const std::optional<PythonTime> time = LookAtPython(view, {100}, false);
+    ASSERT_TRUE(time);
+    EXPECT_NEAR(time->step_s, 4, 0.01);
+  }
+}
+
+TEST(Writing, TheLongerKindHasItsOwnShare) {
+  const auto found = Beside({{kMain + ";save (torch/serialization.py:1004)", 3},
+                             {kMain + ";writerow (csv.py:154)", 4},
+                             {kBackward, 3}});
+  ASSERT_TRUE(IsDoing(found, "reporting"));
+  EXPECT_NEAR(found->place.ratio, 0.4, 0.01);
 }
 
 TEST(Reporting, IsKnownByItsLibrary) {
@@ -178,7 +203,8 @@ TEST(Validation, WhatKerasCallsBackIsTheStepWhereItIsMostOfFit) {
 
 TEST(Saving, OfWhatKerasCallsBackIsNamedAlsoBesideALongerFit) {
   const std::string fit =
-      "<module> (train.py:40, no loop);TensorFlowTrainer.fit "
+      "<module> (train.py:40, no loop);train_and_save (train.py:30, no loop);"
+      "export_checkpoint (train.py:20, no loop);TensorFlowTrainer.fit "
       "(keras/src/backend/tensorflow/trainer.py:400);";
   RunView view;
   Sample("MainThread",

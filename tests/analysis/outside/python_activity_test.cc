@@ -36,7 +36,7 @@ TEST(PythonActivity, TheInnermostFramesSayWhatAThreadIsAt) {
       {std::string(kThread) + "_populate_queue (torchdata/nodes/_populate_queue.py:71);"
                               "Semaphore.acquire (threading.py:479);Condition.wait "
                               "(threading.py:331)",
-       Activity::kWaitsForOthers},
+       Activity::kWaitsForRoom},
       {"worker (multiprocessing/pool.py:114);_PoolTasks.get (headrace/_pools.py:147);"
        "SimpleQueue.get (multiprocessing/queues.py:366);"
        "Connection._recv (multiprocessing/connection.py:395)",
@@ -244,15 +244,14 @@ Outside WithTasks(double sends) {
          "main (train.py:30, loop 28);IMapIterator.next (multiprocessing/pool.py:861);"
          "Condition.wait (threading.py:327)",
          9, &run.view);
-  const std::string handles =
-      std::string(kThread) + "Pool._handle_tasks (multiprocessing/pool.py:540);";
+  std::string handles = std::string(kThread) + "Pool._handle_tasks (multiprocessing/pool.py:540);";
   Sample("Thread (_handle_tasks)",
          handles +
              "_ConnectionBase.send (multiprocessing/connection.py:206);"
              "ForkingPickler.dumps (multiprocessing/reduction.py:51)",
          9 * sends, &run.view);
-  Sample("Thread (_handle_tasks)", handles + "SimpleQueue.get (queue.py:9)", 9 * (1 - sends),
-         &run.view);
+  handles.pop_back();
+  Sample("Thread (_handle_tasks)", handles, 9 * (1 - sends), &run.view);
   return LookFromOutside(run.view);
 }
 
