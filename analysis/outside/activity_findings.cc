@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "analysis/outside/findings.h"
@@ -131,7 +130,8 @@ std::optional<ThreadsFinding> FindBesideIdle(const PythonActivity& seen) {
       {seen.Main(Activity::kSleeps), OutsideLimit::kSleep},
       {seen.Main(Activity::kLocks), OutsideLimit::kLock}};
   const auto* most = std::max_element(std::begin(parts), std::end(parts));
-  if (most->first < kHardly) return std::nullopt;
+  const double rest = 1 - seen.Main(Activity::kIdle);
+  if (most->first < std::max(kHardly, kClearlyMost * rest)) return std::nullopt;
   return ThreadsFinding{most->second, ""};
 }
 
@@ -263,9 +263,7 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
   if (!MayBeAnotherWait(limit) && !may_be_timers && !hands_over && !beside_idle) return;
   std::optional<ThreadsFinding> found = beside_idle;
   if (found) {
-    const double processes = std::max(1.0, out->units[out->culprit].threads_count);
-    const double idle = out->feeder_activity->Main(Activity::kIdle);
-    out->units[out->culprit].idle_processes = static_cast<size_t>(std::floor(idle * processes));
+    // As those say that have something to do.
   } else if (at_home && out->goroutines) {
     found = FindAtGoroutines(*out->goroutines);
   } else if (at_home && out->native && out->native->IsLoading(out->steady_s)) {

@@ -42,7 +42,10 @@ std::optional<WritingAt> WritingIn(const std::vector<PythonFrame>& frames, size_
   // Saving an optimizer calls functions of it.
   const bool does_else =
       called == frames.end() && std::any_of(writes, frames.end(), [](const PythonFrame& frame) {
-        return IsLoader(frame) || (IsStep(frame) && !SaysItWrites(frame));
+        const bool of_saving = SaysItWrites(frame) ||
+                               IsIn(frame, "torch/distributed/checkpoint/") ||
+                               frame.function.find("state_dict") != std::string_view::npos;
+        return IsLoader(frame) || (IsStep(frame) && !of_saving);
       });
   if (writes == frames.end() || does_else) return std::nullopt;
   const Writing kind = WritingOf(*writes);
@@ -68,9 +71,15 @@ std::string BesideTraining::Words(std::string_view who, const std::string& place
 
 std::optional<BesideTraining> Exchanging(double ratio) {
   if (ratio < kSeenBesideTraining) return std::nullopt;
-  return BesideTraining{"exchanging gradients", "exchanging gradients with the other ranks",
-                        "exchange them less often (no_sync), or fewer or smaller ones",
-                        PythonPlace{"", ratio}};
+  return BesideTraining{
+      "exchanging gradients", "exchanging gradients with the other ranks",
+      "exchange gradients less often (no_sync), or smaller ones, or even out the ranks' batches",
+      PythonPlace{"", ratio}};
+}
+
+std::optional<BesideTraining> Larger(std::optional<BesideTraining> a,
+                                     std::optional<BesideTraining> b) {
+  return !a || (b && b->place.ratio > a->place.ratio) ? b : a;
 }
 
 std::optional<BesideTraining> FindValidation(const std::vector<WeighedStack>& stacks) {

@@ -38,4 +38,8 @@ std::optional<BesideTraining> FindWriting(const std::vector<WeighedStack>& stack
 // Nothing where it is hardly worth a word.
 std::optional<BesideTraining> Exchanging(double ratio);
 
+// Of two parts of the same time the one that takes more of it.
+std::optional<BesideTraining> Larger(std::optional<BesideTraining> a,
+                                     std::optional<BesideTraining> b);
+
 }  // namespace headrace::analysis

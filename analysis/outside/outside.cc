@@ -583,9 +583,8 @@ Outside LookAtRank(const RunView& run, const std::vector<int64_t>& pids, const R
   }
   Outside out = Look(OfOneRank(run, pids, rank.pid), ShareLost(run), OneRank{rank.pid, tree_cpu_s});
   out.rank = rank;
-  if (auto exchange = Exchanging(ExchangeRatio({rank, pids}).value_or(0))) {
-    out.beside_training = std::move(exchange);
-  }
+  out.beside_training =
+      Larger(std::move(out.beside_training), Exchanging(ExchangeRatio({rank, pids}).value_or(0)));
   return out;
 }
 

@@ -225,11 +225,10 @@ std::optional<PythonPlace> PlaceOfStep(const RunView& run) {
 }
 
 std::optional<BesideTraining> BesideTrainingOf(const RunView& run) {
-  if (const std::optional<RanksSeen> ranks = FindRanks(run)) {
-    if (auto exchange = Exchanging(ExchangeRatio(*ranks).value_or(0))) return exchange;
-  }
   const std::set<int64_t> ids = TrainersOf(run);
-  return LookBesideTraining(run, {ids.begin(), ids.end()});
+  auto beside = LookBesideTraining(run, {ids.begin(), ids.end()});
+  const std::optional<RanksSeen> ranks = FindRanks(run);
+  return Larger(std::move(beside), Exchanging(ranks ? ExchangeRatio(*ranks).value_or(0) : 0));
 }
 
 }  // namespace headrace::analysis

@@ -485,13 +485,16 @@ std::optional<BesideTraining> LookBesideTraining(const RunView& run,
   double all_s = 0;
   Samples samples = MainThreadSamples(run, process_ids, false, &all_s);
   const FitTime fit = TimeOfFit(samples);
+  double busy_s = 0;
   if (const bool is_in_fit = fit.itself_s > 0 && fit.called_s <= fit.itself_s; is_in_fit) {
-    return FindWriting(StacksOf(samples, IsCalledBack), 0, fit.itself_s + fit.called_s);
+    busy_s = fit.itself_s + fit.called_s;
+    const auto called = FindWriting(StacksOf(samples, IsCalledBack), 0, busy_s);
+    if (called) return called;
+    LeaveFit(&samples);
   }
   const auto validation = FindValidation(StacksOf(samples, [](const Sample&) { return true; }));
   if (validation) return validation;
   const size_t depth = FindLoop(&samples);
-  double busy_s = 0;
   const auto steps = StacksOf(samples, [&](const Sample& sample) {
     const Reading::Kind kind = Read(sample.frames, depth).kind;
     if (kind != Reading::Kind::kWaits) busy_s += sample.seconds;

@@ -232,9 +232,13 @@ std::pair<size_t, size_t> SteadyRange(const std::vector<double>& rates) {
   if (const double pause = kPauses * mean; typical < pause) {
     while (first < last && rates[first] < pause) ++first;
     while (last > first && rates[last - 1] < pause) --last;
-    size_t ended = first;
-    while (ended < last && rates[ended] >= pause) ++ended;
-    return ended < last ? std::pair(ended, last) : std::pair(first, last);
+    size_t ended = first, begun = last;
+    double first_burst = 0, last_burst = 0;
+    for (; ended < last && rates[ended] >= pause; ++ended) first_burst += rates[ended];
+    for (; begun > first && rates[begun - 1] >= pause; --begun) last_burst += rates[begun - 1];
+    // A burst that has just begun ends no cycle.
+    const bool cycles = ended < begun && 2 * last_burst >= first_burst;
+    return cycles ? std::pair(ended, last) : std::pair(first, last);
   }
   while (first < last && rates[first] < kRunsSteadily * typical) ++first;
   while (last > first && rates[last - 1] < kRunsSteadily * typical) --last;

@@ -165,8 +165,12 @@ std::string WithBesideTraining(std::string text, const analysis::BesideTraining&
   const size_t at = text.find(analysis::kOnlyTheStep);
   const std::string advice = fmt::format("{}: that is {:.0f} % of what the trainer does.",
                                          Capital(beside.advice), 100 * beside.place.ratio);
-  if (at != std::string::npos && beside.IsMost()) {
-    return text.replace(at, analysis::kOnlyTheStep.size(), advice);
+  if (at != std::string::npos) {
+    return text.replace(at, analysis::kOnlyTheStep.size(),
+                        beside.IsMost() ? advice
+                                        : "Only a cheaper training step is faster, or less "
+                                          "beside it. " +
+                                              advice);
   }
   return fmt::format("{}{} {}", text, text.ends_with('.') ? "" : ".", advice);
 }

@@ -137,6 +137,22 @@ bool RunsPythonBeside(const Outside& seen) {
          seen.home_activity->Others(analysis::Activity::kWorks) >= analysis::kThreadsAtOneThing;
 }
 
+// What each worker of PyTorch loads at its first item is no part of its start, and as often done
+// again: " ..." where workers that live for moments follow each other, else empty.
+std::string KeepWorkers(const Outside& seen) {
+  constexpr double kMoments = 3;  // seconds
+  const OutsideUnit& unit = seen.units[seen.culprit];
+  const analysis::ProcessKind& kind = seen.kinds[unit.kind];
+  const double started = static_cast<double>(kind.pids.size());
+  const double at_once = std::max(1.0, ThreadsNow(unit));
+  if (!kind.name.starts_with("pt_data_worker") || started < 3 * at_once) return "";
+  if (seen.steady_s * at_once > kMoments * started) return "";
+  return fmt::format(
+      "persistent_workers=True in the DataLoader, made once for all epochs: {:.0f} workers were "
+      "started, {:.0f} at a time, and what each loads first it loads again; or ",
+      started, at_once);
+}
+
 std::string AdviceForProducers(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
   const std::string cheaper = CheaperWork(seen);
@@ -169,18 +185,6 @@ std::string AdviceForProducers(const Outside& seen) {
         UnitWord(seen, seen.culprit));
   }
   if (StartsProcessesAgain(seen)) return fmt::format("{}; or {}", kLiveLonger, cheaper);
-  // What each loads at its first item is no part of its start, and as often done again.
-  constexpr size_t kFewGenerations = 3;
-  const size_t started = seen.kinds[unit.kind].pids.size();
-  const auto at_once = static_cast<size_t>(ThreadsNow(unit));
-  const bool of_torch = seen.kinds[unit.kind].name.starts_with("pt_data_worker");
-  if (of_torch && started >= kFewGenerations * std::max<size_t>(1, at_once)) {
-    return fmt::format(
-        "persistent_workers=True in the DataLoader: {} workers were started, {} at a time, and "
-        "what "
-        "each loads first it loads again; or {}",
-        started, at_once, cheaper);
-  }
   const double used = unit.threads_count * unit.shares.on_cpu;
   if (used < kAtMostOneCore && ServesOthers(seen)) {
     return fmt::format(
@@ -213,16 +217,17 @@ std::string AdviceForProducers(const Outside& seen) {
   const auto asked = AskedProcess(seen);
   const std::string exchange =
       asked ? "fewer and larger exchanges with " + asked->name + "; or " : "";
+  const std::string keep = KeepWorkers(seen);
   if (!more) {
-    return fmt::format("{}more of {}, while cores are left; or {}", exchange,
+    return fmt::format("{}{}more of {}, while cores are left; or {}", keep, exchange,
                        UnitWord(seen, seen.culprit, UnitNumber::kMany), cheaper);
   }
   const double now = ThreadsNow(unit), to = more->count, free = *seen.cores_free;
   if (to <= now) {
-    return fmt::format("{}{}: no core is left for more of them", exchange, cheaper);
+    return fmt::format("{}{}{}: no core is left for more of them", keep, exchange, cheaper);
   }
-  return fmt::format("{}{} ({:.1f} of {:.1f} cores are free, each takes {:.2f}); or {}", exchange,
-                     NumberChange(seen, to), free, cores, unit.shares.on_cpu, cheaper);
+  return fmt::format("{}{}{} ({:.1f} of {:.1f} cores are free, each takes {:.2f}); or {}", keep,
+                     exchange, NumberChange(seen, to), free, cores, unit.shares.on_cpu, cheaper);
 }
 
 std::string AdviceForCores(const Outside& seen) {
@@ -300,7 +305,7 @@ std::string AdviceForConsumer(const Outside& seen) {
   const auto& beside = seen.beside_training;
   if (!beside) return AdviceForAllItDoes(seen);
   if (beside->IsMost()) return std::string(beside->advice);
-  return fmt::format("{}. {} is {:.0f} % of what it does: {}", AdviceForAllItDoes(seen),
+  return fmt::format("{}. {} is {:.0f} % of what the trainer does: {}", AdviceForAllItDoes(seen),
                      Capital(beside->noun), 100 * beside->place.ratio, beside->advice);
 }
 
@@ -371,7 +376,9 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
     case OutsideLimit::kAlone: {
       const std::string ahead = AdviceAlone(seen);
       if (!seen.beside_training) return ahead;
-      return std::string(seen.beside_training->advice) + (ahead.empty() ? "" : "; or, " + ahead);
+      const std::string beside(seen.beside_training->advice);
+      if (ahead.empty()) return beside;
+      return seen.beside_training->IsMost() ? beside + "; or, " + ahead : ahead + "; or " + beside;
     }
     case OutsideLimit::kNone:
       break;

@@ -159,6 +159,7 @@ TEST(Phases, BurstsCountWithThePausesBeforeThem) {
   EXPECT_EQ(SteadyRange({100, 90, 0, 0, 0, 0, 100, 90}), Range(2, 8)) << "over two windows";
   EXPECT_EQ(SteadyRange({1e-9, 99, 1e-9, 1e-9, 1e-9, 98, 1e-9}), Range(2, 6)) << "as tune has them";
   EXPECT_EQ(SteadyRange({0, 0, 0, 100, 0, 0, 0}), Range(3, 4)) << "one alone";
+  EXPECT_EQ(SteadyRange({90, 95, 99, 0, 0, 0, 0, 0, 0, 0, 5}), Range(0, 11)) << "the second begins";
   EXPECT_EQ(SteadyRange({0, 9, 10, 11, 10, 9, 10, 11, 0}), Range(2, 7)) << "no bursts";
 }
 
