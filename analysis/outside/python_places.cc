@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "analysis/outside/python_time.h"
-#include "analysis/outside/ranks_seen.h"
 #include "analysis/outside/threads.h"
 #include "analysis/thresholds.h"
 
@@ -224,11 +223,9 @@ std::optional<PythonPlace> PlaceOfStep(const RunView& run) {
   return time ? time->step_place : std::nullopt;
 }
 
-std::optional<BesideTraining> BesideTrainingOf(const RunView& run) {
+std::optional<BesideTraining> BesideTrainingByFunctions(const RunView& run) {
   const std::set<int64_t> ids = TrainersOf(run);
-  auto beside = LookBesideTraining(run, {ids.begin(), ids.end()});
-  const std::optional<RanksSeen> ranks = FindRanks(run);
-  return Larger(std::move(beside), Exchanging(ranks ? ExchangeRatio(*ranks).value_or(0) : 0));
+  return LookBesideTraining(run, {ids.begin(), ids.end()});
 }
 
 }  // namespace headrace::analysis

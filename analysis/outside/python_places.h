@@ -46,7 +46,7 @@ std::optional<PythonPlace> PlaceOfFeeders(const RunView& run,
 // Of the step of the trainers: what the loop that trains calls, or does itself.
 std::optional<PythonPlace> PlaceOfStep(const RunView& run);
 
-// What the trainers do beside training, where it is worth a word.
-std::optional<BesideTraining> BesideTrainingOf(const RunView& run);
+// What the trainers do beside training by their functions, where it is worth a word.
+std::optional<BesideTraining> BesideTrainingByFunctions(const RunView& run);
 
 }  // namespace headrace::analysis

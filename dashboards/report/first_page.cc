@@ -11,6 +11,7 @@
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/model/running_ahead.h"
 #include "analysis/outside/python_places.h"
+#include "analysis/outside/trainers_time.h"
 #include "analysis/run/known_loaders.h"
 #include "analysis/run/own_threads.h"
 #include "analysis/run/settings.h"

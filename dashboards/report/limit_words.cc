@@ -10,6 +10,7 @@
 #include "analysis/model/cores_users.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/outside/python_places.h"
+#include "analysis/outside/trainers_time.h"
 #include "analysis/run/database_locks.h"
 #include "analysis/run/own_threads.h"
 #include "analysis/thresholds.h"
