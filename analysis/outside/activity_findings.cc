@@ -261,9 +261,9 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
           ? FindBesideIdle(*out->feeder_activity)
           : std::nullopt;
   if (!MayBeAnotherWait(limit) && !may_be_timers && !hands_over && !beside_idle) return;
-  std::optional<ThreadsFinding> found = beside_idle;
-  if (found) {
-    // As those say that have something to do.
+  std::optional<ThreadsFinding> found;
+  if (beside_idle) {
+    found = beside_idle;
   } else if (at_home && out->goroutines) {
     found = FindAtGoroutines(*out->goroutines);
   } else if (at_home && out->native && out->native->IsLoading(out->steady_s)) {

@@ -98,11 +98,9 @@ std::optional<BesideTraining> FindValidation(const std::vector<WeighedStack>& st
     all_s += stack.seconds;
     const bool steps = std::any_of(frames.begin(), frames.end(), IsStep);
     if (validator != nullptr) {
-      in_training |=
-          std::any_of(frames.begin(), std::find_if(frames.begin(), frames.end(), Validates),
-                      [](const PythonFrame& frame) {
-                        return WhatNameSays(frame.function) == NameSays::kSteps;
-                      });
+      in_training |= std::any_of(frames.data(), validator, [](const PythonFrame& frame) {
+        return WhatNameSays(frame.function) == NameSays::kSteps;
+      });
       lines.Add(validator, stack.seconds);
       validates_s += stack.seconds;
       validates_count += stack.samples_count;

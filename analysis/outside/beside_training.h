@@ -1,5 +1,5 @@
 // What a trainer's main thread does beside training: it measures its model on other data, saves
-// it, or reports. Its functions say so.
+// it, or reports, as its functions say; or it exchanges gradients, as ranks' waits say.
 #pragma once
 #include <cstddef>
 #include <optional>

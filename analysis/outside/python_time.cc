@@ -359,6 +359,7 @@ bool IsCalledBack(const Sample& sample) {
 // fit() of Keras: seconds in itself, and in what it calls back.
 struct FitTime {
   double itself_s = 0, called_s = 0;
+  bool IsMostlyItself() const { return itself_s > 0 && called_s <= itself_s; }
 };
 
 FitTime TimeOfFit(const Samples& samples) {
@@ -372,8 +373,7 @@ FitTime TimeOfFit(const Samples& samples) {
 
 // Leaves what fit() of Keras does where most of it is in what it calls back, else nothing of it.
 void LeaveFit(Samples* samples) {
-  const FitTime time = TimeOfFit(*samples);
-  if (time.itself_s <= 0 || time.called_s > time.itself_s) return;
+  if (!TimeOfFit(*samples).IsMostlyItself()) return;
   KeepOnly(samples, [](const Sample& sample) {
     return !TakesAndTrains(sample.frames) && !IsCalledBack(sample);
   });
@@ -482,11 +482,11 @@ std::vector<WeighedStack> StacksOf(const Samples& samples, Keep keep) {
 
 std::optional<BesideTraining> LookBesideTraining(const RunView& run,
                                                  const std::vector<int64_t>& process_ids) {
-  double all_s = 0;
-  Samples samples = MainThreadSamples(run, process_ids, false, &all_s);
+  double sampled_s = 0;
+  Samples samples = MainThreadSamples(run, process_ids, false, &sampled_s);
   const FitTime fit = TimeOfFit(samples);
   double busy_s = 0;
-  if (const bool is_in_fit = fit.itself_s > 0 && fit.called_s <= fit.itself_s; is_in_fit) {
+  if (fit.IsMostlyItself()) {
     busy_s = fit.itself_s + fit.called_s;
     const auto called = FindWriting(StacksOf(samples, IsCalledBack), 0, busy_s);
     if (called) return called;

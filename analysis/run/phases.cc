@@ -216,8 +216,7 @@ std::optional<double> SteadyRate(RunView run) {
 }
 
 std::pair<size_t, size_t> SteadyRange(const std::vector<double>& rates) {
-  constexpr double kPauses =
-      0.01;  // of the mean rate: no step, but for what callers put in its place
+  constexpr double kPauses = 0.01;  // of the mean rate: callers may put something in place of 0
   if (rates.size() < 3) return {0, rates.size()};
   size_t first = 0, last = rates.size();
   while (first < last && rates[first] <= 0) ++first;

@@ -166,7 +166,8 @@ std::string PlaceText(std::string_view what, const std::optional<analysis::Pytho
 }
 
 // Where a trainer's step is, and what it does beside that: "its step is in fit (train.py:30) 69 %
-// of its time", "62 % of what it does is validation, in evaluate (train.py:40)". Empty: spread.
+// of its time", "62 % of what the trainer does is validation, in evaluate (train.py:40)". Empty:
+// spread.
 std::string StepPlace(const RunView& run, std::string_view step) {
   const auto beside = analysis::BesideTrainingOf(run);
   const std::string in_step =
@@ -175,6 +176,7 @@ std::string StepPlace(const RunView& run, std::string_view step) {
   return in_step + (in_step.empty() ? "" : "; ") + beside->Words("the trainer", beside->place.name);
 }
 
+// To follow another sentence; empty: nothing to say.
 std::string AsSentence(const std::string& text) { return text.empty() ? "" : " " + text + "."; }
 
 // Whether its threads compute, or are ready to, nearly all of its time: samples, in which waits are

@@ -137,8 +137,8 @@ bool RunsPythonBeside(const Outside& seen) {
          seen.home_activity->Others(analysis::Activity::kWorks) >= analysis::kThreadsAtOneThing;
 }
 
-// What each worker of PyTorch loads at its first item is no part of its start, and as often done
-// again: " ..." where workers that live for moments follow each other, else empty.
+// Where workers of PyTorch that live for moments follow each other: to keep them, before other
+// advice, as what each loads at its first item is no part of its start. Else empty.
 std::string KeepWorkers(const Outside& seen) {
   constexpr double kMoments = 3;  // seconds
   const OutsideUnit& unit = seen.units[seen.culprit];
