@@ -181,7 +181,8 @@ TEST(MemoryBudgetRow, IsNotNamedWhereSplitsPileUpBeforeASlowerStage) {
 }
 
 TEST(MemoryBudgetRow, IsThereOnlyWithABudget) {
-  const PipelineModel model(Record(Chain(), 10, 1));
+  const RunView run = Record(Chain(), 10, 1);
+  const PipelineModel model(run);
   EXPECT_FALSE(RowOf(Bounds(model, model.demands(), model.current()), kMemoryBudgetLimit));
 }
 

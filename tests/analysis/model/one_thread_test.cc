@@ -77,7 +77,8 @@ TEST(OneThread, LittleLoadingIsNotTheLimit) {
   OneThread costs;
   for (const bool little : {true, false}) {
     costs.load_cpu_s = (little ? 0.03 : 0.1) * costs.step_cpu_s;
-    const Bottleneck bottleneck = FindBottleneck(PipelineModel(RecordOneThread(costs, 10, 1)));
+    const RunView run = RecordOneThread(costs, 10, 1);
+    const Bottleneck bottleneck = FindBottleneck(PipelineModel(run));
     EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), little ? kConsumerLimit : kThreadLimit);
     EXPECT_EQ(bottleneck.verdict == Verdict::kConsumer, little);
   }

@@ -294,8 +294,8 @@ TEST(Receiving, TheOrderIsNoneWhereWorkersAreBusy) {
   EXPECT_LT(model.demands().order_wait_s, 0.2 * model.demands().order_wait_most_s);
   EXPECT_NE(FindBottleneck(model).findings[0].limit.kind_name(), kOrderLimit);
   costs.workers = 1;
-  EXPECT_EQ(PipelineModel(RecordReceived(costs, 10, 1)).demands().order_wait_s, 0)
-      << "one worker has no order to keep";
+  const RunView by_one = RecordReceived(costs, 10, 1);
+  EXPECT_EQ(PipelineModel(by_one).demands().order_wait_s, 0) << "one worker has no order to keep";
 }
 
 // Workers of which each waits for a lock such a share of its time; one like it gives it up, or not.

@@ -40,7 +40,8 @@ TEST(SharedCores, AThreadsShareIsMeasuredAndNotHalfOfTheCores) {
 
 // Four threads for two cores.
 TEST(SharedCores, CoresThatLimitWithoutOthersLimitAlone) {
-  const Bottleneck bottleneck = FindBottleneck(PipelineModel(RecordBeside(Parsing(4), 0, 30, 1)));
+  const RunView run = RecordBeside(Parsing(4), 0, 30, 1);
+  const Bottleneck bottleneck = FindBottleneck(PipelineModel(run));
   EXPECT_EQ(bottleneck.findings[0].limit.kind_name(), kCoresLimit);
   EXPECT_FALSE(bottleneck.alone);
 }

@@ -67,10 +67,12 @@ RunView Costing(double times, size_t each) {
 
 // A bound below the observed rate is a contradiction where it is known well.
 TEST(Verdict, ABoundThatMayAllowTheRateIsNoContradiction) {
-  const Bottleneck all = FindBottleneck(PipelineModel(Costing(2, 1)));
+  const RunView twice = Costing(2, 1);
+  const Bottleneck all = FindBottleneck(PipelineModel(twice));
   EXPECT_EQ(all.verdict, Verdict::kUndecided);
   EXPECT_THAT(all.measure, testing::HasSubstr("one pipeline at a time"));
-  const PipelineModel model(Costing(8, 8));
+  const RunView much = Costing(8, 8);
+  const PipelineModel model(much);
   const Bottleneck some = FindBottleneck(model);
   EXPECT_LT(some.findings[0].limit.bound, 0.8 * model.demands().rate) << "else this tries nothing";
   EXPECT_NE(some.verdict, Verdict::kUndecided) << some.measure;
@@ -244,7 +246,8 @@ TEST(Allocate, StaysWithinItsMemory) {
 TEST(Allocate, ALongQueueGivesItsMemoryToThreads) {
   SimulatedPipeline pipeline = Chain({0.001, 0.006}, 0.001);
   for (SimulatedStage& stage : pipeline.stages) stage.queue_capacity = 24;
-  const PipelineModel model(Record(pipeline, 8, 1));
+  const RunView run = Record(pipeline, 8, 1);
+  const PipelineModel model(run);
   Budget now;
   // 64 KiB an element: two queues, an element in work at each stage and at the trainer.
   now.memory_bytes = (24 + 24 + 2 + 1) * 65536;
