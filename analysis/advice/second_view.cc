@@ -7,6 +7,7 @@
 
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/outside/python_places.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
@@ -64,18 +65,24 @@ SecondView AskThreads(const RunView& run, const PipelineModel& model,
   SecondView view;
   view.at_most = kMostOfOthersPrograms;
   if (bottleneck.verdict == Verdict::kUndecided) return view;
+  const Limit& first = bottleneck.findings[0].limit;
+  if (first.Is(kConsumerLimit) && IsStepUnseen(run)) {
+    view.at_most = kStepUnseen;
+    view.disagreement =
+        "the step's functions were not seen (pip install py-spy): it may also validate, save or "
+        "load";
+  }
   const Outside seen = LookFromOutside(run);
   if (!seen.withheld.empty() || !IsSameTrainer(model, seen)) return view;
   // By times on the CPU alone nothing is ever decided.
   if (seen.knowledge <= OutsideKnowledge::kCpu) return view;
   const bool alone = seen.findings[0].limit == OutsideLimit::kAlone;
   if (!seen.decided && !alone) {
-    view.at_most = kThreadsUndecided;
+    view.at_most = std::min(view.at_most, kThreadsUndecided);
     return view;
   }
   // What a trainer does between batches is in no operator: where the limit leaves much of the time
   // unexplained, its functions say what that is.
-  const Limit& first = bottleneck.findings[0].limit;
   const bool explains = model.demands().rate > kExplains * first.bound;
   if (!explains && !first.Is(kConsumerLimit) && seen.IsConsumersDoing() && seen.beside_training &&
       seen.beside_training->IsMost()) {

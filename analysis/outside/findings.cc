@@ -52,7 +52,8 @@ OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random)
   if (own->waits > 0.5) {
     if (waits_alone) return limit;
     const double before_s = std::max(0.0, out.python->seconds - out.steady_s);
-    return out.python->waits_s < before_s ? limit : OutsideLimit::kNone;
+    const bool may_be_before = out.python->waits_s < before_s;
+    return may_be_before && random->Uniform() >= own->waits ? limit : OutsideLimit::kNone;
   }
   const double samples = static_cast<double>(out.python->samples_count) / 2;
   double loads = own->loads, step = own->step;

@@ -80,12 +80,15 @@ std::optional<PythonPlace> PlaceInTfData(const RunView& run, const OperatorRow& 
   return place->ratio >= kMostOfItsTime ? place : std::nullopt;
 }
 
+bool IsOfTrainer(const MeasurementRow& row) {
+  return row.process_id && row.metric == "rank_steps_count" && row.value.value_or(0) > 0;
+}
+
 // Ids of the processes that took batches.
 std::set<int64_t> TrainersOf(const RunView& run) {
   std::set<int64_t> ids;
   for (const MeasurementRow& row : run.measurements) {
-    const bool took = row.metric == "rank_steps_count" && row.value.value_or(0) > 0;
-    if (took && row.process_id) ids.insert(*row.process_id);
+    if (IsOfTrainer(row)) ids.insert(*row.process_id);
   }
   return ids;
 }
@@ -221,6 +224,17 @@ std::optional<PythonPlace> PlaceOfFeeders(const RunView& run,
 std::optional<PythonPlace> PlaceOfStep(const RunView& run) {
   const std::optional<PythonTime> time = TimeOfTrainers(run);
   return time ? time->step_place : std::nullopt;
+}
+
+bool IsStepUnseen(const RunView& run) {
+  const bool in_python =
+      std::any_of(run.measurements.begin(), run.measurements.end(), [](const MeasurementRow& row) {
+        return IsOfTrainer(row) && row.process.starts_with("python");
+      });
+  if (!in_python) return false;
+  const std::optional<PythonTime> time = TimeOfTrainers(run);
+  if (time && (time->samples_count >= kFewestSamples || time->step_place)) return false;
+  return !BesideTrainingByFunctions(run);
 }
 
 std::optional<BesideTraining> BesideTrainingByFunctions(const RunView& run) {

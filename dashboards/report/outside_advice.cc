@@ -409,11 +409,18 @@ std::string WaitsAlone(const Outside& seen) {
 
 bool IsOneThread(const Outside& seen) {
   return seen.findings[0].limit == OutsideLimit::kAlone || seen.WaitsAlone() ||
-         (!seen.decided && !seen.HasProducers());
+         (!seen.decided && !seen.HasProducers() && !IsFedUnseen(seen));
+}
+
+bool IsFedUnseen(const Outside& seen) {
+  const std::optional<analysis::OwnTime> own = seen.OwnTimes();
+  return !seen.decided && !seen.HasProducers() && seen.findings[0].limit == OutsideLimit::kNone &&
+         own && own->waits > 0.5;
 }
 
 std::string Advice(const RunView& run, const Outside& seen) {
   // Whether it loads or trains is not decided: advice for one of them would say that it is.
+  if (IsFedUnseen(seen)) return "";
   if (!seen.decided && !seen.HasProducers() && !seen.WaitsAlone()) return AdviceAlone(seen);
   const std::string advice = AdviceOf(run, seen);
   const std::string ahead = seen.WaitsAlone() ? AdviceAlone(seen) : "";

@@ -12,6 +12,9 @@ namespace headrace::dashboards {
 // Whether one thread does everything: that is certain, whatever it waits for.
 bool IsOneThread(const analysis::Outside& seen);
 
+// Whether by its functions the consumer mostly waits for batches, and nobody was seen to make them.
+bool IsFedUnseen(const analysis::Outside& seen);
+
 // What the one thread of a program that has no other ones to feed it waits for ("it sleeps 80 % of
 // its time"); empty where it mostly computes, or where others feed it.
 std::string WaitsAlone(const analysis::Outside& seen);

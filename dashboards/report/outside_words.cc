@@ -212,6 +212,14 @@ void AddOutsideStall(const Outside& seen, FirstPage* page) {
     AddOwnWork(seen, who, page);
     return;
   }
+  if (IsFedUnseen(seen)) {
+    const double waits = seen.OwnTimes()->waits;
+    page->badge = StallGrade(waits);
+    page->severity = SeverityOf(waits);
+    page->verdict = fmt::format("{} waits for batches {} of its time, by its functions.", who,
+                                FormatPercent(waits));
+    return;
+  }
   if (!seen.HasProducers()) {
     page->badge = "ONE THREAD";
     page->verdict = who + " loads and computes in turn in one thread: nothing feeds it.";
@@ -296,6 +304,9 @@ std::string LimitOfOne(const Outside& seen) {
   if (const std::string waits = WaitsAlone(seen); !waits.empty()) {
     return fmt::format("{} ({}): {}{}", LimitWord(seen, OutsideLimit::kAlone), unit.name, waits,
                        seen.IsByFunctions() ? "; " + InTurn(seen) : "");
+  }
+  if (IsFedUnseen(seen)) {
+    return "undecided: who makes the batches that it waits for was not seen";
   }
   const bool is_one = !seen.HasProducers() && first.limit != OutsideLimit::kInterpreter;
   if (!seen.decided && (first.limit == OutsideLimit::kAlone || is_one)) {

@@ -454,6 +454,26 @@ TEST(OutsideWords, EachLimitHasItsName) {
   EXPECT_EQ(workers.LimitWord(OutsideLimit::kNone), "nothing that was seen");
 }
 
+// A thread that nobody was seen to feed, and whose functions wait for batches, is fed by somebody.
+TEST(OutsideWords, WhoWaitsForBatchesIsNotSaidToLoadThem) {
+  analysis::OutsideRun run;
+  run.Process(100, 1, "python", "python train.py").OnCpu(100, "python (main)", 0.4);
+  run.Blocked(100, "python (main)", "lock", 0.6);
+  const std::string main = "<module> (train.py:40, no loop);main (train.py:30, loop 28)";
+  analysis::Sample("MainThread",
+                   main + ";Queue.get (queue.py:171);Condition.wait (threading.py:327)", 9,
+                   &run.view);
+  analysis::Sample("MainThread", main + ";Tensor.backward (torch/_tensor.py:623)", 1, &run.view);
+  const Outside seen = analysis::LookFromOutside(run.view);
+  ASSERT_FALSE(seen.decided) << seen.LimitWord(seen.findings[0].limit);
+  FirstPage page;
+  AddOutsidePage(run.view, seen, &page);
+  EXPECT_EQ(page.badge, "HIGHLY input-bound");
+  EXPECT_THAT(page.verdict, HasSubstr("waits for batches 90.0 % of its time, by its functions"));
+  EXPECT_THAT(LineOf(page, "limit"), HasSubstr("who makes the batches that it waits for was not"));
+  for (const PageLine& line : page.lines) EXPECT_NE(line.label, "fix") << line.text;
+}
+
 // One thread that sleeps: its functions say whether that is loading or its step, or they do not.
 // The first line says nothing else than the line of the limit.
 TEST(OutsideWords, TheFirstLineAndTheLimitAreOneJudgement) {

@@ -108,6 +108,37 @@ TEST(SecondView, WhatThreadsLeaveUndecidedIsLessSure) {
   EXPECT_THAT(statements.bottleneck->disagreement, IsEmpty());
 }
 
+// What is called the step of a Python program may be validation or saving: its functions tell. A
+// program in another language has none to be seen.
+TEST(SecondView, AStepOfPythonThatNobodySawIsLessSure) {
+  const std::string main = "<module> (train.py:40, no loop);main (train.py:30, loop 28)";
+  const struct {
+    const char* process;
+    double seen_s;
+    double most;
+  } kCases[] = {{"python3", 0, kStepUnseen},
+                {"python3", 9, kMostOfOthersPrograms},
+                {"trainer", 0, kMostOfOthersPrograms}};
+  for (const auto& each : kCases) {
+    SCOPED_TRACE(testing::Message() << each.process << ", seen for " << each.seen_s << " s");
+    RunView run = RecordOneThread({.load_cpu_s = 0.00005, .step_cpu_s = 0.01}, 10, 3);
+    MeasurementRow took;
+    took.metric = "rank_steps_count";
+    took.process = each.process;
+    took.process_id = 100;
+    took.value = 1000;
+    run.measurements.push_back(took);
+    if (each.seen_s > 0) {
+      Sample("MainThread", main + ";Tensor.backward (torch/_tensor.py:623)", each.seen_s, &run);
+    }
+    const Statements statements = MakeStatements(run);
+    ASSERT_TRUE(statements.bottleneck) << statements.withheld;
+    EXPECT_TRUE(FirstOf(statements).limit.Is(kConsumerLimit)) << FirstOf(statements).limit.name;
+    EXPECT_DOUBLE_EQ(FirstOf(statements).probability, each.most);
+    EXPECT_EQ(statements.bottleneck->disagreement.empty(), each.most == kMostOfOthersPrograms);
+  }
+}
+
 // Without causes of waits they never decide anything.
 TEST(SecondView, TimesOnTheCpuAloneAreNotAsked) {
   RunView run = LimitedByWorkers(Loader(2, 0.84, 0.15, 0.2, 0, 0.78));
