@@ -270,7 +270,8 @@ TEST_F(IoPages, ASheetOfAFewStripesSaysSo) {
               HasSubstr("of the bytes of the first 2 of 24000 stripes"));
   layout.stored_features_count = layout.stored_features_bytes = 0;
   store_->SetLayout(id_, layout);
-  for (const json& part : Ask("characterization")["parts"]) {
+  const json characterization = Ask("characterization");
+  for (const json& part : characterization["parts"]) {
     for (const json& each : part["figures"]) {
       if (each["key"] == "features_used_ratio") {
         EXPECT_EQ(each["here"]["reason"], "the table has no flattened map");
