@@ -72,7 +72,7 @@ std::string BesideTraining::Words(std::string_view who, const std::string& place
 std::optional<BesideTraining> Exchanging(double ratio) {
   if (ratio < kSeenBesideTraining) return std::nullopt;
   return BesideTraining{
-      "exchanging gradients", "exchanging gradients with the other ranks",
+      "exchanging gradients", "waiting for the exchange of gradients with the other ranks",
       "exchange gradients less often (no_sync), or smaller ones, or even out the ranks' batches",
       PythonPlace{"", ratio}};
 }

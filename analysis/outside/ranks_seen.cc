@@ -17,24 +17,35 @@ struct RankTime {
   double wait_ratio() const { return lived_s > 0 ? waits_s / lived_s : 0; }
 };
 
-// By process_id, of those that have threads to exchange gradients.
+// Whether the row is a wait that a thread which exchanges gradients ended.
+bool IsEndedByRank(const CourseRow& row) {
+  const size_t slash = row.subject.find('/');
+  return row.metric == "wakeup_wait_ns" && slash != std::string::npos &&
+         IsOfRanks(std::string_view(row.subject).substr(slash + 1));
+}
+
+// By process_id, of those that have threads to exchange gradients. Before the first exchange a
+// rank loads its modules and its model.
 std::map<int64_t, RankTime> TimesOfRanks(const RunView& run) {
   std::map<int64_t, RankTime> times;
+  std::map<int64_t, int64_t> first;  // slice, by process_id
   for (const CourseRow& row : run.course) {
     if (IsOfRanks(row.thread)) times[row.process_id] = {};
+    if (!IsMainThread(row.thread) || !IsEndedByRank(row)) continue;
+    const auto at = first.try_emplace(row.process_id, row.slice).first;
+    at->second = std::min(at->second, row.slice);
   }
   if (times.size() < 2) return {};
   for (const CourseRow& row : run.course) {
     const auto of = times.find(row.process_id);
     if (of == times.end() || !IsMainThread(row.thread)) continue;
+    const auto begins = first.find(row.process_id);
+    if (begins != first.end() && row.slice < begins->second) continue;
     const double seconds = row.value * 1e-9;
     if (row.metric == "on_cpu_ns" || row.metric == "runnable_ns" || row.metric == "off_cpu_ns") {
       of->second.lived_s += seconds;
-    } else if (row.metric == "wakeup_wait_ns") {
-      const size_t slash = row.subject.find('/');
-      const bool by_rank =
-          slash != std::string::npos && IsOfRanks(std::string_view(row.subject).substr(slash + 1));
-      if (by_rank) of->second.waits_s += seconds;
+    } else if (IsEndedByRank(row)) {
+      of->second.waits_s += seconds;
     }
   }
   return times;

@@ -492,6 +492,8 @@ const char* OperatorOf(const std::vector<PythonFrame>& frames, size_t first) {
   if (in_function("_next_index") || in_file("torch/utils/data/sampler.py")) return "sampler";
   if (in_function("collate") || in_file("_utils/collate.py")) return "collate";
   if (CollatesByAnyName(frames)) return "collate";
+  // As the import hook names them: an iterable data set has no items.
+  if (in_function("IterableDatasetFetcher.fetch")) return "next";
   if (in_file("_utils/fetch.py")) return "getitem";
   if (in_file("_utils/pin_memory.py")) return "pin_memory";
   if (in_file("multiprocessing/reduction") || in_file("multiprocessing/queues.py")) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -198,20 +199,40 @@ const analysis::OperatorRow* MostOfCores(const PipelineModel& model, const Findi
   return 2 * own > used ? &model.run().operators[*finding.culprit] : nullptr;
 }
 
+// The stage whose operators together use most of the cores that are used; empty: none does.
+std::string StageOfMostCores(const PipelineModel& model) {
+  const double used = model.cores_used().value_or(0) + model.cores_ahead();
+  std::map<std::string, double> by_stage;
+  for (size_t i = 0; i < model.run().operators.size(); ++i) {
+    const double cores = model.demands().operators[i].cpu_s * model.demands().rate;
+    by_stage[model.run().operators[i].stage] += cores;
+  }
+  for (const auto& [stage, cores] : by_stage) {
+    if (2 * cores > used) return stage;
+  }
+  return "";
+}
+
 // ", mostly used by workers (next)"; empty: nobody uses most of them.
 std::string CoresUser(const PipelineModel& model, const Finding& finding) {
   if (const auto unseen = analysis::FindUnseenUsers(model)) {
     return ", mostly used by " + unseen->who;
   }
   const analysis::OperatorRow* op = MostOfCores(model, finding);
-  if (op == nullptr) return "";
+  if (op == nullptr) {
+    const std::string stage = finding.culprit ? StageOfMostCores(model) : "";
+    return stage.empty() ? "" : ", mostly used by " + stage;
+  }
   if (op->kind == "consumer") return ", mostly used by the trainer";
   return ", mostly used by " +
          (op->stage == op->name ? op->stage : fmt::format("{} ({})", op->stage, op->name));
 }
 
-// Times as much as loading, a step is what its thread does.
-constexpr double kMostlyStep = 2;
+// Whether a step that takes that share of what its thread does is what the thread does.
+bool MostlySteps(std::optional<double> share) {
+  constexpr double kTimesLoading = 2;
+  return share && *share > kTimesLoading * (1 - *share);
+}
 
 // The step's share of what the trainer's thread does beside waiting; none where it does nothing.
 std::optional<double> StepShare(const PipelineModel& model) {
@@ -225,7 +246,7 @@ std::optional<double> StepShare(const PipelineModel& model) {
 std::string OwnThreadText(const PipelineModel& model, const Finding& first) {
   const std::optional<double> step = StepShare(model);
   if (!first.limit.Is(analysis::kThreadLimit) || !step || *step <= 0.5 || *step >= 1) return "";
-  if (*step > kMostlyStep * (1 - *step)) {
+  if (MostlySteps(step)) {
     return fmt::format("{} (probability {}): its step takes {} of its thread's time",
                        TrainerWithWait(model.run()), ProbabilityText(first.probability),
                        FormatPercent(*step));
@@ -253,7 +274,10 @@ std::string PlaceOfLimit(const PipelineModel& model, const Bottleneck& bottlenec
                    bottleneck.verdict != Verdict::kBalanced;
   if (!one) return "";
   if (first.limit.Is(analysis::kConsumerLimit)) return StepPlace(run, "its step");
-  if (!HasPlace(model, first) || !OwnThreadText(model, first).empty()) return "";
+  if (!OwnThreadText(model, first).empty()) {
+    return MostlySteps(StepShare(model)) ? StepPlace(run, "the step") : "";
+  }
+  if (!HasPlace(model, first)) return "";
   const analysis::OperatorRow& op = run.operators[*first.culprit];
   if (op.kind == "consumer") return StepPlace(run, "its step");
   return PlaceText(op.name, analysis::PlaceOf(run, op));
@@ -291,7 +315,7 @@ std::string OneThreadText(const PipelineModel& model, const Bottleneck& bottlene
                     (is(1, analysis::kConsumerLimit) && is(0, analysis::kThreadLimit));
   const std::optional<double> step = StepShare(model);
   if (!both || !step) return "";
-  return *step > kMostlyStep * (1 - *step)
+  return MostlySteps(step)
              ? fmt::format("{}: its step takes {} of its thread's time",
                            TrainerWithWait(model.run()), FormatPercent(*step))
              : fmt::format("the trainer's own thread: loading in it, and its step, which takes {}",
@@ -345,7 +369,7 @@ bool HasTrainer(const PipelineModel& model) {
 
 bool IsTrainersThread(const PipelineModel& model, const Bottleneck& bottleneck) {
   const std::optional<double> step = StepShare(model);
-  if (!step || *step <= kMostlyStep * (1 - *step)) return false;
+  if (!MostlySteps(step)) return false;
   return !OneThreadText(model, bottleneck).empty() ||
          !OwnThreadText(model, bottleneck.findings[0]).empty();
 }
@@ -372,7 +396,10 @@ std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) 
     return fmt::format("{} and {} together", OneOfTwo(model, first),
                        OneOfTwo(model, bottleneck.findings[1]));
   }
-  if (const std::string text = OwnThreadText(model, first); !text.empty()) return text;
+  if (const std::string text = OwnThreadText(model, first); !text.empty()) {
+    const std::string place = PlaceOfLimit(model, bottleneck);
+    return text + (place.empty() ? "" : "; " + place);
+  }
   std::string name = LimitName(model, first.limit, first.culprit);
   const RunView& run = model.run();
   const bool of_operator = first.culprit && (first.limit.Is(analysis::kStageLimit) ||
@@ -420,8 +447,9 @@ std::string WhyLine(const PipelineModel& model, const Bottleneck& bottleneck) {
         LimitWord(first.limit), FormatRate(first.bound_interval.low, "batches"),
         FormatRate(first.bound_interval.high, "batches"));
   }
-  const bool is_step =
-      first.limit.Is(analysis::kThreadLimit) && !OwnThreadText(model, first).empty();
+  const bool is_step = first.limit.Is(analysis::kThreadLimit) &&
+                       !OwnThreadText(model, first).empty() &&
+                       PlaceOfLimit(model, bottleneck).empty();
   return text + (is_step ? AsSentence(StepPlace(model.run(), "The step"))
                          : CulpritSentences(model, bottleneck));
 }

@@ -341,6 +341,9 @@ std::string LimitOfOne(const Outside& seen) {
       text += ", most of it in " + seen.compute_place;
     } else if (!seen.activity_place.empty()) {
       text += ", in " + seen.activity_place;
+    } else if (first.limit == OutsideLimit::kOwnWork && !seen.python->operator_name.empty() &&
+               !seen.python->function.empty()) {
+      text += ", in " + seen.python->function;
     }
     const auto asked = first.limit == OutsideLimit::kProducers ? AskedProcess(seen) : std::nullopt;
     if (asked) {

@@ -111,14 +111,18 @@ std::string AdviceForOwnWork(const analysis::Outside& seen) {
       {"pin_memory", "pin_memory=False, or fewer and larger tensors"},
       {"getitem", "num_workers 0 -> 1 or more, so that loading runs beside the step"},
       {"collate", "num_workers 0 -> 1 or more, or a cheaper collate_fn"}};
-  const std::string& name = seen.python->operator_name;
-  const bool reads = name == "unpickle" && seen.python->function.find("recv_bytes") != name.npos;
-  const auto* const known = std::find_if(
-      std::begin(kAdvice), std::end(kAdvice),
-      [&](const auto& advice) { return advice.first == (reads ? "recv_bytes" : name); });
   const bool has_workers = std::any_of(seen.units.begin(), seen.units.end(), [&](const auto& unit) {
     return unit.role == analysis::UnitRole::kProducer && unit.kind != seen.units[0].kind;
   });
+  std::string_view name = seen.python->operator_name;
+  if (name == "unpickle" && seen.python->function.find("recv_bytes") != std::string::npos) {
+    name = "recv_bytes";
+  }
+  // An iterable data set is read by the loader's workers as well.
+  const bool iterates = name == "next" && seen.flavour == analysis::OutsideFlavour::kTorch;
+  if (iterates && !has_workers) name = "getitem";
+  const auto* const known = std::find_if(std::begin(kAdvice), std::end(kAdvice),
+                                         [&](const auto& advice) { return advice.first == name; });
   const char* elsewhere = has_workers ? "Move this work into the processes that load"
                                       : "Load ahead, in another process or in a thread that does "
                                         "not hold Python's lock (GIL)";

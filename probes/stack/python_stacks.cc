@@ -16,6 +16,8 @@
 #include <ctime>
 #include <iterator>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -31,6 +33,8 @@ namespace headrace::probes::stack {
 namespace {
 
 constexpr size_t kMostSpies = 12;
+// Reads may be seconds apart: one new run at each would come too late to a short training.
+constexpr size_t kMostAtOnce = 4;
 // A process that ends younger than that was short-lived; so long after one the next are expected.
 constexpr int64_t kYoungNs = 10'000'000'000, kCalmNs = 30'000'000'000;
 // So long after it was first seen a process may still become what it was started for.
@@ -297,8 +301,11 @@ bool PythonStacks::EndsOthers(int64_t root, const Group& group, bool with_childr
 void PythonStacks::BeginAll() {
   const int64_t now = MonotonicNs();
   size_t given_up = 0, wanted = 0;
-  // Of processes that wait for a run of their own one gets it at a time, in turns.
-  std::map<int64_t, int64_t> waiting;  // -> root
+  struct Waiting {
+    bool had_one;
+    int64_t cpu_ns, pid, root;
+  };
+  std::vector<Waiting> waiting;  // for a run of their own
   unseen_ = 0;
   for (const auto& [root, group] : groups_) {
     const bool with_children = FollowsChildren(group);
@@ -322,16 +329,21 @@ void PythonStacks::BeginAll() {
         if (with_children) {
           Begin(pid, root, true);
         } else {
-          waiting[pid] = root;
+          const auto stat = ReadProcessStat(pid);
+          waiting.push_back({had_run_.contains({pid, false}), stat ? stat->cpu_ns : 0, pid, root});
         }
       }
     }
   }
-  if (!waiting.empty()) {
-    auto turn = waiting.upper_bound(last_alone_);
-    if (turn == waiting.end()) turn = waiting.begin();
-    last_alone_ = turn->first;
-    Begin(turn->first, turn->second, false);
+  // Those that had none come first, and of these who computes most: of a launcher there is nothing
+  // to see.
+  const size_t at_once = std::min(waiting.size(), kMostAtOnce);
+  std::partial_sort(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(at_once),
+                    waiting.end(), [](const Waiting& a, const Waiting& b) {
+                      return std::pair(a.had_one, b.cpu_ns) < std::pair(b.had_one, a.cpu_ns);
+                    });
+  for (size_t i = 0; i < at_once && spies_.size() < kMostSpies; ++i) {
+    Begin(waiting[i].pid, waiting[i].root, false);
   }
   if (given_up > 0 && given_up == wanted && samples_ == 0) {
     throw Error(ExitCode::kFailure, why_);

@@ -118,7 +118,6 @@ class PythonStacks : public Probe {
   std::map<int64_t, PythonLoops> loops_;  // by root
   std::map<int64_t, int> failures_;       // by process, in a row
   std::map<int64_t, int64_t> next_ns_;    // by process: not before
-  int64_t last_alone_ = 0;                // process that got a run of its own last
   std::map<Key, Total> totals_;
   size_t bytes_ = 0;
   int64_t refused_lines_ = 0, samples_ = 0, unseen_ = 0, overflowed_ = 0;

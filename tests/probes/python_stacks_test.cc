@@ -14,10 +14,12 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 
 #include "base/clock.h"
 #include "base/program_path.h"
 #include "probes/helper_cpu.h"
+#include "probes/process.h"
 #include "probes/stack/py_spy_text.h"
 
 extern char** environ;
@@ -285,6 +287,41 @@ TEST_F(PythonStacksOf, ProcessesThatLastGetRunsOfTheirOwn) {
   const int64_t before = sink.Ns("all (t.py");
   probe.Read(sink);
   EXPECT_EQ(sink.Ns("all (t.py"), before);
+}
+
+// Of many processes those that compute are seen before those that wait for them.
+TEST_F(PythonStacksOf, WhoComputesGetsItsRunFirst) {
+  std::vector<std::unique_ptr<Program>> programs;
+  for (int i = 0; i < 7; ++i) {
+    programs.push_back(std::make_unique<Program>(std::vector<std::string>{
+        "python3", "-c", i == 5 ? "while True: pass" : "import time; time.sleep(60)"}));
+  }
+  const int64_t busy = programs[5]->pid();
+  const std::filesystem::path started = folder_ / "started";
+  PythonStacksOptions options = Instead(fmt::format("echo \"$*\" >> {}\n", started.string()));
+  options.first_s = 0;
+  PythonStacks probe(options);
+  Target target = TargetOf(*programs[0]);
+  for (size_t i = 1; i < programs.size(); ++i) target.pids.push_back(programs[i]->pid());
+  StackSink sink;
+  ASSERT_TRUE(probe.Start(host_, target).usable());
+  for (int i = 0; i < 2000; ++i) {
+    const auto stat = ReadProcessStat(busy);
+    if (stat && stat->cpu_ns > 500'000'000) break;
+    usleep(10'000);
+  }
+  std::vector<std::string> runs;
+  ASSERT_TRUE(ReadUntil(probe, sink, [&] {
+    runs.clear();
+    std::ifstream file(started);
+    for (std::string run; std::getline(file, run);) runs.push_back(run);
+    return runs.size() >= programs.size();
+  }));
+  const std::string words = fmt::format("--pid {} ", busy);
+  const auto its = std::find_if(runs.begin(), runs.end(), [&](const std::string& run) {
+    return run.find(words) != std::string::npos;
+  });
+  EXPECT_LT(its - runs.begin(), 4) << testing::PrintToString(runs);
 }
 
 TEST_F(PythonStacksOf, WhereProcessesComeAndGoOneRunFollowsThem) {

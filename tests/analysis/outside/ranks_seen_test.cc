@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -41,6 +42,21 @@ TEST(RanksSeen, TheOneThatWaitsLeastHoldsUpTheOthers) {
   const auto alike = FindRanks(RanksThatWait(0.2, 0.21).view);
   ASSERT_TRUE(alike);
   EXPECT_FALSE(alike->seen.is_slowest);
+}
+
+// What a rank does before the first exchange, importing, is no part of its training.
+TEST(RanksSeen, WaitsAreOfTheTimeFromTheFirstExchangeOn) {
+  RunView view = RanksThatWait(0.4, 0.41).view;
+  int64_t last = 0;
+  for (const CourseRow& row : view.course) last = std::max(last, row.slice);
+  for (CourseRow& row : view.course) {
+    if (row.slice > last / 2 || (row.process_id != 100 && row.process_id != 101)) continue;
+    if (row.metric == "wakeup_wait_ns") row.value = 0;
+  }
+  std::erase_if(view.course, [](const CourseRow& row) { return row.value == 0; });
+  const auto ranks = FindRanks(view);
+  ASSERT_TRUE(ranks);
+  EXPECT_NEAR(ranks->seen.wait_ratio, 0.4, 0.03);
 }
 
 TEST(RanksSeen, ItsOwnWorkIsTheLimitAndNotTheExchange) {
