@@ -88,6 +88,9 @@ std::optional<ThreadsFinding> FindAtHome(const Outside& out, bool receives) {
   if (all < kThreadsAtOneThing) return std::nullopt;
   const double enough = kClearlyMost * all;
   if (network >= enough) {
+    // Who is back from a socket may be in its function still, and wait for the interpreter.
+    constexpr double kHardly = 0.2;
+    if (CountsAtHome(out).network < kHardly * network) return std::nullopt;
     const bool in_loop = events > seen.Others(Activity::kNetwork);
     return ThreadsFinding{OutsideLimit::kNetwork, in_loop ? "" : place(Activity::kNetwork)};
   }

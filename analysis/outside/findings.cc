@@ -180,6 +180,8 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
         each == OutsideLimit::kConsumer && of_home && culprit != 0 && out->HasStepInRunTime();
     if (in_run_time && !StepIsSeen(*out)) likely = std::min(likely, kStepInRunTime);
     if (each == OutsideLimit::kPauses) likely = std::min(likely, kMutualWaits);
+    const bool may_start = each == OutsideLimit::kConsumer && out->HasFeedersThatFollow();
+    if (may_start && !StepIsSeen(*out)) likely = std::min(likely, kMutualWaits);
     const bool of_its_own = each == OutsideLimit::kConsumer || each == OutsideLimit::kAlone;
     if (of_its_own && WaitsAsRaysDriver(*out)) {
       likely = std::min(likely, kIdleTimer);
@@ -195,7 +197,12 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
     }
     const bool idle = each == OutsideLimit::kLock && of_home && out->python_threads &&
                       out->python_threads->idle_ratio > kMostlyIdle;
-    if (idle || judge.IsAmbiguous(each, whole)) likely = std::min(likely, kAmbiguous);
+    // Who is started again for each part of the data waits for the consumer, and it for them.
+    const bool follow = each == OutsideLimit::kProducers && culprit != 0 &&
+                        out->IsOfProcessesThatFollow(out->units[culprit]);
+    if (idle || judge.IsAmbiguous(each, whole)) {
+      likely = std::min(likely, follow ? kMutualWaits : kAmbiguous);
+    }
     const bool loading = each != OutsideLimit::kConsumer && each != OutsideLimit::kAlone &&
                          each != OutsideLimit::kOwnWork;
     if (loading && out->accelerators && out->accelerators->Contradict()) {

@@ -319,9 +319,7 @@ bool HasIdleThreads(const Outside& out) {
 }
 
 bool FollowEachOther(const Outside& out) {
-  const OutsideUnit& unit = out.units[out.culprit];
-  return unit.kind != out.units[0].kind &&
-         AreStartedAgainAndAgain(unit, out.kinds[unit.kind].pids.size(), out.steady_s);
+  return out.IsOfProcessesThatFollow(out.units[out.culprit]);
 }
 
 bool PoolTakesInterpreter(const Outside& out) {

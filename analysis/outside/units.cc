@@ -25,6 +25,17 @@ bool AreStartedAgainAndAgain(const OutsideUnit& unit, size_t processes_count, do
   return generations >= kManyGenerations && seconds < kShortLife * generations;
 }
 
+bool Outside::IsOfProcessesThatFollow(const OutsideUnit& unit) const {
+  return unit.kind != units[0].kind &&
+         AreStartedAgainAndAgain(unit, kinds[unit.kind].pids.size(), steady_s);
+}
+
+bool Outside::HasFeedersThatFollow() const {
+  return std::any_of(units.begin(), units.end(), [&](const OutsideUnit& unit) {
+    return unit.role == UnitRole::kProducer && IsOfProcessesThatFollow(unit);
+  });
+}
+
 bool IsOwnWait(OutsideLimit limit) {
   return limit == OutsideLimit::kStorage || limit == OutsideLimit::kNetwork ||
          limit == OutsideLimit::kSleep;

@@ -180,6 +180,12 @@ struct Outside : SeenThreads {
   bool HasProducers() const;
   // Whether nothing feeds it and findings[0] is that it waits for storage, the network or a timer.
   bool WaitsAlone() const;
+  // Whether that unit is of other processes than the consumer's, which end soon and are followed by
+  // others.
+  bool IsOfProcessesThatFollow(const OutsideUnit& unit) const;
+  // Whether any that feed the consumer are: starting and ending them is work of its own thread,
+  // which looks like a part of its step.
+  bool HasFeedersThatFollow() const;
   // Whether findings[0] is what the consumer's own thread does, or what it waits for by itself.
   bool IsConsumersDoing() const;
   // Whether the verdict rests on where its functions say that its time goes: only then a page may

@@ -265,6 +265,10 @@ std::string AdviceForCores(const Outside& seen) {
 // For a consumer that limits by all that it does.
 std::string AdviceForAllItDoes(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
+  if (IsTorch(seen) && seen.HasFeedersThatFollow()) {
+    return "persistent_workers=True in the DataLoader, made once for all epochs: starting and "
+           "ending workers takes time of the trainer's thread, too. Or a cheaper step";
+  }
   if (seen.stall_ratio >= analysis::kSmallStall && !seen.is_step_elsewhere) {
     if (seen.native_waits.AreConditions()) {
       return fmt::format("a cheaper step of {}: the threads beside it mostly wait",

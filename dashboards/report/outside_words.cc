@@ -132,7 +132,7 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
         return "the slowest of " + UnitWord(seen, seen.culprit);
       }
       if (StartsWorkers(seen)) return "the start of " + UnitWord(seen, seen.culprit);
-      if (StartsProcessesAgain(seen)) {
+      if (analysis::FollowEachOther(seen)) {
         return UnitWord(seen, seen.culprit) + ", started again and again";
       }
       return UnitWord(seen, seen.culprit);

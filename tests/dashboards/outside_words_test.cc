@@ -217,6 +217,33 @@ TEST(OutsideWords, PausesOfWorkersThatAreStartedAgainAndAgainAreTheirStart) {
   EXPECT_THAT(page(30), HasSubstr("pauses of the workers")) << "each lives long";
 }
 
+// Also where the trainer is the limit: starting and ending them is its work.
+TEST(OutsideWords, ATrainerThatStartsWorkersAgainAndAgainIsToldToKeepThem) {
+  const analysis::RunView run = LimitedByWorkers();
+  const auto advice = [&](OutsideLimit limit, int64_t processes) {
+    Outside seen = analysis::LookFromOutside(run);
+    analysis::OutsideUnit& unit = seen.units[seen.culprit];
+    unit.threads_count = 2;
+    unit.role = analysis::UnitRole::kProducer;
+    analysis::ProcessKind& kind = seen.kinds[unit.kind];
+    kind.name = "pt_data_worker";
+    kind.pids.clear();
+    for (int64_t pid = 0; pid < processes; ++pid) kind.pids.push_back(300 + pid);
+    seen.flavour = analysis::OutsideFlavour::kTorch;
+    seen.findings = {{limit, 0.95}};
+    seen.steady_s = 9;
+    if (limit == OutsideLimit::kConsumer) seen.culprit = 0;
+    FirstPage page;
+    AddOutsidePage(run, seen, &page);
+    return LineOf(page, "limit") + "\n" + Advice(run, seen);
+  };
+  EXPECT_THAT(advice(OutsideLimit::kConsumer, 60), HasSubstr("persistent_workers=True"));
+  EXPECT_THAT(advice(OutsideLimit::kConsumer, 60), HasSubstr("Or a cheaper step"));
+  EXPECT_THAT(advice(OutsideLimit::kConsumer, 2), Not(HasSubstr("persistent_workers")));
+  EXPECT_THAT(advice(OutsideLimit::kProducers, 60), HasSubstr("the workers, started again and"));
+  EXPECT_THAT(advice(OutsideLimit::kProducers, 2), Not(HasSubstr("again")));
+}
+
 // How much of it is their start nobody saw: no number of them is advised.
 TEST(OutsideWords, ProcessesThatFollowEachOtherAreSaidTo) {
   const analysis::RunView run = LimitedByWorkers();

@@ -136,6 +136,10 @@ TEST(PythonActivity, OneThatWaitsForAServerAmongIdleOnesIsTheLimit) {
   double sum = 0;
   for (const OutsideFinding& finding : seen.findings) sum += finding.probability;
   EXPECT_LE(sum, 1.0001);
+  // Threads that the kernel sees at no socket are back from it, whatever their functions are.
+  const Outside timers =
+      LookFromOutside(WithPoolStacks(Pool(0.94, "sleep", 0.12).view, fetch, 9.8));
+  EXPECT_NE(timers.findings[0].limit, OutsideLimit::kNetwork);
   // Where hardly any thread was seen at it, nothing is said by the stacks.
   EXPECT_TRUE(LookFromOutside(WithPoolStacks(blind, fetch, 2)).activity_place.empty());
 }
