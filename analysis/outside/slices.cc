@@ -12,6 +12,11 @@
 namespace headrace::analysis {
 namespace {
 
+// What Ray calls a worker that has no task. One that computed for longer, as a share of the run,
+// than loading Ray's modules takes had some.
+constexpr std::string_view kIdleOfRay = "ray::IDLE";
+constexpr double kIdleAtMost = 0.25;
+
 std::string WithoutNumber(const std::string& name) {
   return name.substr(0, name.find_last_not_of("0123456789") + 1);
 }
@@ -163,15 +168,30 @@ class Builder {
     return false;
   }
 
+  static std::string MostUsed(const std::map<std::string, double>& names, std::string name) {
+    double most = 0;
+    for (const auto& [candidate, time] : names) {
+      if (time <= most) continue;
+      most = time;
+      name = candidate;
+    }
+    return name;
+  }
+
   // Processes are of one kind when they have one name and their parents are of one kind. The name
   // is that of the first thread where it is known: a forked worker renames itself after it began.
   void FindKinds() {
     std::map<int64_t, std::map<std::string, double>> main_names;
+    std::map<int64_t, double> main_cpu_s;
     for (const CourseRow& row : run_.course) {
       if (IsMainThread(row.thread) && row.metric != "wakeups_count") {
         main_names[row.process_id][WithoutMain(row.thread)] += row.value;
       }
+      if (IsMainThread(row.thread) && row.metric == "on_cpu_ns") {
+        main_cpu_s[row.process_id] += row.value * 1e-9;
+      }
     }
+    const double seconds = static_cast<double>(run_.run.duration_ns) * 1e-9;
     std::map<int64_t, const ProcessRow*> by_pid;
     for (const ProcessRow& process : run_.processes) by_pid[process.pid] = &process;
     std::map<std::pair<int64_t, std::string>, size_t> kinds;
@@ -196,13 +216,13 @@ class Builder {
       return depth[a->process_id] < depth[b->process_id];
     });
     for (const ProcessRow* process : order) {
-      std::string name = process->process;
-      double most = 0;
-      for (const auto& [candidate, time] : main_names[process->process_id]) {
-        if (time > most) {
-          most = time;
-          name = candidate;
-        }
+      const std::map<std::string, double>& names = main_names[process->process_id];
+      std::string name = MostUsed(names, process->process);
+      // Between tasks a worker of Ray is called idle, also one that has had tasks all the time.
+      if (name == kIdleOfRay && main_cpu_s[process->process_id] > kIdleAtMost * seconds) {
+        std::map<std::string, double> others = names;
+        others.erase(std::string(kIdleOfRay));
+        name = MostUsed(others, "ray::worker");
       }
       // A library's own is of another kind than processes of the program that have its name.
       const std::string service = ServiceName(name, process->command);

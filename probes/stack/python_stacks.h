@@ -31,7 +31,7 @@ struct PythonStacksOptions {
   std::string program = "py-spy";  // looked for as a shell does
   int samples_per_s = 10;          // of each thread, where processes are few
   int processes_per_s = 12;        // samples of all processes together
-  int64_t chunk_s = 60;            // what is recorded at a time ...
+  int64_t chunk_s = 180;           // what is recorded at a time ...
   int64_t first_s = 6;             // ... and at first, of a process with those that it starts
 };
 

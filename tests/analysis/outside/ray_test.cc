@@ -30,6 +30,23 @@ TEST(OutsideRay, AWorkerFeedsItsDriver) {
   EXPECT_EQ(seen.units[seen.culprit].name, "process ray::MapWorker( (3)");
 }
 
+// Between two tasks a worker is called idle, and its name is read then as often as not.
+TEST(OutsideRay, AWorkerThatComputedIsNotIdleWhateverItIsCalled) {
+  for (const std::string task : {"", "ray::MapBatches (main)"}) {
+    OutsideRun run;
+    run.Process(1, 0, "python", "python train.py").OnCpu(1, "python (main)", 0.1);
+    run.Waits(1, "python (main)", "lock", 0.88, "1/python");
+    run.OnCpu(1, "python", 0.05).Waits(1, "python", "lock", 0.9, "1/python (main)");
+    run.Process(2, 1, "raylet").OnCpu(2, "raylet (main)", 0.04);
+    run.Process(3, 2, "ray::IDLE").OnCpu(3, "ray::IDLE (main)", task.empty() ? 0.95 : 0.55);
+    if (!task.empty()) run.OnCpu(3, task, 0.4);
+    const Outside seen = LookFromOutside(run.view);
+    EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
+    EXPECT_EQ(seen.units[seen.culprit].name,
+              task.empty() ? "process ray::worker (3)" : "process ray::MapBatches (3)");
+  }
+}
+
 TEST(OutsideRay, ADriverThatComputesIsTheLimit) {
   EXPECT_EQ(LookFromOutside(RayDriver(0.96, 0.4).view).findings[0].limit, OutsideLimit::kConsumer);
 }
