@@ -553,6 +553,11 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
   AskActivity(judge, whole, lost.share, &out);
   FindBusyThread(lost.share, &out);
   LookIntoCulprit(run, &out);
+  // Which of them, or what they take turns at, nobody saw.
+  OutsideFinding& first = out.findings[0];
+  if (first.limit == OutsideLimit::kProducers && HasIdleThreads(out)) {
+    first.probability = std::min(first.probability, kMostOfIdleThreads);
+  }
   out.is_step_elsewhere = IsStepElsewhere(out, culprit);
   out.compute_place = ComputePlace(run, out);
   out.is_asked_over_network = IsAskedOverNetwork(run, out);
