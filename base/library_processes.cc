@@ -26,6 +26,8 @@ constexpr ServiceCommand kServices[] = {
 
 bool IsOfRay(std::string_view name) { return name.starts_with("ray::"); }
 
+bool IsIdleRayWorker(std::string_view name) { return name == "ray::IDLE"; }
+
 bool IsRayWorker(std::string_view name) {
   if (!IsOfRay(name)) return false;
   name.remove_prefix(std::string_view("ray::").size());

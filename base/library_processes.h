@@ -14,6 +14,9 @@ std::string ServiceName(std::string_view name, std::string_view command);
 // Whether Ray named the process after tasks or an actor that it runs or waits for.
 bool IsOfRay(std::string_view name);
 
+// Whether it is a worker of Ray's without a task at that moment.
+bool IsIdleRayWorker(std::string_view name);
+
 // Whether it runs those of the program: no idle one does, and none of Ray's own actors.
 bool IsRayWorker(std::string_view name);
 

@@ -49,6 +49,12 @@ bool Fits(const PipelineModel& model, const Finding& finding, const Outside& see
   return limit.kind->AtConsumer() == is_trainers;
 }
 
+bool RecordsPythonStacks(const RunView& run) {
+  return std::any_of(run.probes.begin(), run.probes.end(), [](const ProbeRow& probe) {
+    return probe.probe == "Python stacks" && probe.state == "active";
+  });
+}
+
 // A rate that is less of what the limit allows leaves time unexplained.
 constexpr double kExplains = 0.75;
 
@@ -66,11 +72,12 @@ SecondView AskThreads(const RunView& run, const PipelineModel& model,
   view.at_most = kMostOfOthersPrograms;
   if (bottleneck.verdict == Verdict::kUndecided) return view;
   const Limit& first = bottleneck.findings[0].limit;
-  if (first.Is(kConsumerLimit) && IsStepUnseen(run)) {
+  const bool is_step = first.Is(kConsumerLimit) || (first.Is(kThreadLimit) && model.StepIsLarger());
+  if (is_step && IsStepUnseen(run)) {
     view.at_most = kStepUnseen;
-    view.disagreement =
-        "the step's functions were not seen (pip install py-spy): it may also validate, save or "
-        "load";
+    view.disagreement = fmt::format(
+        "the step's functions were hardly seen ({}): it may also validate, save or load",
+        RecordsPythonStacks(run) ? "record longer" : "pip install py-spy");
   }
   const Outside seen = LookFromOutside(run);
   if (!seen.withheld.empty() || !IsSameTrainer(model, seen)) return view;

@@ -139,8 +139,8 @@ inline constexpr size_t kBootstrapDraws = 400;
 class PipelineModel {
  public:
   // Throws Error kInconclusive when the run has no operator data, no steps, is too short for a
-  // statement (under 2 s and under 20 steps), or when its figures cannot be true. `run` must outlive
-  // the model.
+  // statement (under 2 s and under 20 steps), or when its figures cannot be true. `run` must
+  // outlive the model.
   explicit PipelineModel(const RunView& run);
   explicit PipelineModel(const RunView&& run) = delete;
 

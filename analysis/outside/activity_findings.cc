@@ -88,9 +88,12 @@ std::optional<ThreadsFinding> FindAtHome(const Outside& out, bool receives) {
   if (all < kThreadsAtOneThing) return std::nullopt;
   const double enough = kClearlyMost * all;
   if (network >= enough) {
-    // Who is back from a socket may be in its function still, and wait for the interpreter.
+    // Who is back from a socket may be in its function still, and wait for the interpreter, while
+    // another thread computes.
     constexpr double kHardly = 0.2;
-    if (CountsAtHome(out).network < kHardly * network) return std::nullopt;
+    const ThreadCounts home = CountsAtHome(out);
+    const double at_sockets = home.network + home.timed_out;
+    if (at_sockets < kHardly * network && home.on_cpu >= kThreadsAtOneThing) return std::nullopt;
     const bool in_loop = events > seen.Others(Activity::kNetwork);
     return ThreadsFinding{OutsideLimit::kNetwork, in_loop ? "" : place(Activity::kNetwork)};
   }

@@ -53,7 +53,8 @@ OutsideLimit DrawOwnWork(const Outside& out, OutsideLimit limit, Random* random)
     if (waits_alone) return limit;
     const double before_s = std::max(0.0, out.python->seconds - out.steady_s);
     const bool may_be_before = out.python->waits_s < before_s;
-    return may_be_before && random->Uniform() >= own->waits ? limit : OutsideLimit::kNone;
+    const double of_all = out.python->waits_s / std::max(out.python->seconds, 1e-9);
+    return may_be_before && random->Uniform() >= of_all ? limit : OutsideLimit::kNone;
   }
   const double samples = static_cast<double>(out.python->samples_count) / 2;
   double loads = own->loads, step = own->step;
@@ -181,7 +182,7 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
     if (in_run_time && !StepIsSeen(*out)) likely = std::min(likely, kStepInRunTime);
     if (each == OutsideLimit::kPauses) likely = std::min(likely, kMutualWaits);
     const bool may_start = each == OutsideLimit::kConsumer && out->HasFeedersThatFollow();
-    if (may_start && !StepIsSeen(*out)) likely = std::min(likely, kMutualWaits);
+    if (may_start && !StepIsSeen(*out)) likely = std::min(likely, kStartedAgain);
     const bool of_its_own = each == OutsideLimit::kConsumer || each == OutsideLimit::kAlone;
     if (of_its_own && WaitsAsRaysDriver(*out)) {
       likely = std::min(likely, kIdleTimer);
@@ -197,11 +198,11 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
     }
     const bool idle = each == OutsideLimit::kLock && of_home && out->python_threads &&
                       out->python_threads->idle_ratio > kMostlyIdle;
-    // Who is started again for each part of the data waits for the consumer, and it for them.
+    // That the consumer and they wait for each other needs no other cause than their starts.
     const bool follow = each == OutsideLimit::kProducers && culprit != 0 &&
                         out->IsOfProcessesThatFollow(out->units[culprit]);
     if (idle || judge.IsAmbiguous(each, whole)) {
-      likely = std::min(likely, follow ? kMutualWaits : kAmbiguous);
+      likely = std::min(likely, follow ? kStartedAgain : kAmbiguous);
     }
     const bool loading = each != OutsideLimit::kConsumer && each != OutsideLimit::kAlone &&
                          each != OutsideLimit::kOwnWork;

@@ -553,9 +553,10 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
   AskActivity(judge, whole, lost.share, &out);
   FindBusyThread(lost.share, &out);
   LookIntoCulprit(run, &out);
-  // Which of them, or what they take turns at, nobody saw.
+  // They mostly wait, and nobody saw for what. Goroutines move between threads.
   OutsideFinding& first = out.findings[0];
-  if (first.limit == OutsideLimit::kProducers && HasIdleThreads(out)) {
+  const bool is_named = out.is_busy_thread || out.goroutines;
+  if (first.limit == OutsideLimit::kProducers && !is_named && HasIdleThreads(out)) {
     first.probability = std::min(first.probability, kMostOfIdleThreads);
   }
   out.is_step_elsewhere = IsStepElsewhere(out, culprit);

@@ -229,7 +229,10 @@ std::optional<PythonPlace> PlaceOfStep(const RunView& run) {
 bool IsStepUnseen(const RunView& run) {
   const bool in_python =
       std::any_of(run.measurements.begin(), run.measurements.end(), [](const MeasurementRow& row) {
-        return IsOfTrainer(row) && row.process.starts_with("python");
+        constexpr std::string_view kNames[] = {"python", "pt_", "ray::", "accelerate", "torchrun"};
+        return IsOfTrainer(row) &&
+               std::any_of(std::begin(kNames), std::end(kNames),
+                           [&](std::string_view name) { return row.process.starts_with(name); });
       });
   if (!in_python) return false;
   const std::optional<PythonTime> time = TimeOfTrainers(run);

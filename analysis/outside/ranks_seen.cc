@@ -24,8 +24,8 @@ bool IsEndedByRank(const CourseRow& row) {
          IsOfRanks(std::string_view(row.subject).substr(slash + 1));
 }
 
-// By process_id, of those that have threads to exchange gradients. Before the first exchange a
-// rank loads its modules and its model.
+// By process_id, of those that have threads to exchange gradients; from the first exchange of all
+// on. Before that a rank loads its modules and its model, or waits for one that does.
 std::map<int64_t, RankTime> TimesOfRanks(const RunView& run) {
   std::map<int64_t, RankTime> times;
   std::map<int64_t, int64_t> first;  // slice, by process_id
@@ -36,11 +36,12 @@ std::map<int64_t, RankTime> TimesOfRanks(const RunView& run) {
     at->second = std::min(at->second, row.slice);
   }
   if (times.size() < 2) return {};
+  int64_t begin = -1;  // slice in which the last of the first waits ended, however long it was
+  for (const auto& [id, slice] : first) begin = std::max(begin, slice);
   for (const CourseRow& row : run.course) {
     const auto of = times.find(row.process_id);
     if (of == times.end() || !IsMainThread(row.thread)) continue;
-    const auto begins = first.find(row.process_id);
-    if (begins != first.end() && row.slice < begins->second) continue;
+    if (row.slice <= begin) continue;
     const double seconds = row.value * 1e-9;
     if (row.metric == "on_cpu_ns" || row.metric == "runnable_ns" || row.metric == "off_cpu_ns") {
       of->second.lived_s += seconds;

@@ -12,11 +12,6 @@
 namespace headrace::analysis {
 namespace {
 
-// What Ray calls a worker that has no task. One that computed for longer, as a share of the run,
-// than loading Ray's modules takes had some.
-constexpr std::string_view kIdleOfRay = "ray::IDLE";
-constexpr double kIdleAtMost = 0.25;
-
 std::string WithoutNumber(const std::string& name) {
   return name.substr(0, name.find_last_not_of("0123456789") + 1);
 }
@@ -181,14 +176,17 @@ class Builder {
   // Processes are of one kind when they have one name and their parents are of one kind. The name
   // is that of the first thread where it is known: a forked worker renames itself after it began.
   void FindKinds() {
+    constexpr double kLoadsModulesS = 3;  // the most that an idle worker of Ray computes
+    constexpr double kIdleAtMost = 0.25;  // of the run
     std::map<int64_t, std::map<std::string, double>> main_names;
-    std::map<int64_t, double> main_cpu_s;
+    std::map<int64_t, std::map<std::string, double>> main_cpu_s;  // by process and metric
     for (const CourseRow& row : run_.course) {
       if (IsMainThread(row.thread) && row.metric != "wakeups_count") {
         main_names[row.process_id][WithoutMain(row.thread)] += row.value;
       }
-      if (IsMainThread(row.thread) && row.metric == "on_cpu_ns") {
-        main_cpu_s[row.process_id] += row.value * 1e-9;
+      // Several probes may tell of it; each is an account of all of its time.
+      if (IsMainThread(row.thread) && row.metric.ends_with("on_cpu_ns")) {
+        main_cpu_s[row.process_id][row.metric] += row.value * 1e-9;
       }
     }
     const double seconds = static_cast<double>(run_.run.duration_ns) * 1e-9;
@@ -219,10 +217,14 @@ class Builder {
       const std::map<std::string, double>& names = main_names[process->process_id];
       std::string name = MostUsed(names, process->process);
       // Between tasks a worker of Ray is called idle, also one that has had tasks all the time.
-      if (name == kIdleOfRay && main_cpu_s[process->process_id] > kIdleAtMost * seconds) {
-        std::map<std::string, double> others = names;
-        others.erase(std::string(kIdleOfRay));
-        name = MostUsed(others, "ray::worker");
+      double busy_s = 0;
+      for (const auto& [metric, cpu_s] : main_cpu_s[process->process_id]) {
+        busy_s = std::max(busy_s, cpu_s);
+      }
+      if (IsIdleRayWorker(name) && busy_s > std::max(kLoadsModulesS, kIdleAtMost * seconds)) {
+        std::map<std::string, double> tasks = names;
+        std::erase_if(tasks, [](const auto& each) { return !IsRayWorker(each.first); });
+        name = MostUsed(tasks, "ray::worker");
       }
       // A library's own is of another kind than processes of the program that have its name.
       const std::string service = ServiceName(name, process->command);

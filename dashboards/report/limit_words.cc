@@ -199,16 +199,19 @@ const analysis::OperatorRow* MostOfCores(const PipelineModel& model, const Findi
   return 2 * own > used ? &model.run().operators[*finding.culprit] : nullptr;
 }
 
-// The stage whose operators together use most of the cores that are used; empty: none does.
+// The stage whose operators together use more than half of the cores that are used, but for the
+// trainer's; empty: none does.
 std::string StageOfMostCores(const PipelineModel& model) {
-  const double used = model.cores_used().value_or(0) + model.cores_ahead();
+  if (!model.cores_used()) return "";
+  const double used = *model.cores_used() + model.cores_ahead();
   std::map<std::string, double> by_stage;
   for (size_t i = 0; i < model.run().operators.size(); ++i) {
-    const double cores = model.demands().operators[i].cpu_s * model.demands().rate;
-    by_stage[model.run().operators[i].stage] += cores;
+    const analysis::OperatorRow& op = model.run().operators[i];
+    if (op.kind == "consumer") continue;
+    by_stage[op.stage] += model.demands().operators[i].cpu_s * model.demands().rate;
   }
   for (const auto& [stage, cores] : by_stage) {
-    if (2 * cores > used) return stage;
+    if (2 * cores > used) return stage;  // of others there is less than half
   }
   return "";
 }
@@ -447,9 +450,8 @@ std::string WhyLine(const PipelineModel& model, const Bottleneck& bottleneck) {
         LimitWord(first.limit), FormatRate(first.bound_interval.low, "batches"),
         FormatRate(first.bound_interval.high, "batches"));
   }
-  const bool is_step = first.limit.Is(analysis::kThreadLimit) &&
-                       !OwnThreadText(model, first).empty() &&
-                       PlaceOfLimit(model, bottleneck).empty();
+  const bool is_step = !OwnThreadText(model, first).empty();
+  if (is_step && !PlaceOfLimit(model, bottleneck).empty()) return text;
   return text + (is_step ? AsSentence(StepPlace(model.run(), "The step"))
                          : CulpritSentences(model, bottleneck));
 }

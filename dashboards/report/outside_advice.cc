@@ -7,6 +7,7 @@
 
 #include "analysis/outside/activity_findings.h"
 #include "analysis/outside/file_locks.h"
+#include "analysis/outside/findings.h"
 #include "analysis/thresholds.h"
 #include "base/units.h"
 #include "dashboards/report/outside_names.h"
@@ -213,11 +214,12 @@ std::string AdviceForProducers(const Outside& seen) {
         "of them do not help); or {}",
         unit.idle_processes, seen.kinds[unit.kind].pids.size(), cheaper);
   }
+  const std::string keep = KeepWorkers(seen);
+  if (!keep.empty() && analysis::FollowEachOther(seen)) return keep + cheaper;
   const auto more = MoreOf(seen);
   const auto asked = AskedProcess(seen);
   const std::string exchange =
       asked ? "fewer and larger exchanges with " + asked->name + "; or " : "";
-  const std::string keep = KeepWorkers(seen);
   if (!more) {
     return fmt::format("{}{}more of {}, while cores are left; or {}", keep, exchange,
                        UnitWord(seen, seen.culprit, UnitNumber::kMany), cheaper);
@@ -265,7 +267,11 @@ std::string AdviceForCores(const Outside& seen) {
 // For a consumer that limits by all that it does.
 std::string AdviceForAllItDoes(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
-  if (IsTorch(seen) && seen.HasFeedersThatFollow()) {
+  const bool starts = std::any_of(seen.units.begin(), seen.units.end(), [&](const auto& each) {
+    return each.role == analysis::UnitRole::kProducer && seen.IsOfProcessesThatFollow(each) &&
+           seen.kinds[each.kind].name.starts_with("pt_data_worker");
+  });
+  if (starts && !analysis::StepIsSeen(seen)) {
     return "persistent_workers=True in the DataLoader, made once for all epochs: starting and "
            "ending workers takes time of the trainer's thread, too. Or a cheaper step";
   }
@@ -413,18 +419,21 @@ std::string WaitsAlone(const Outside& seen) {
 
 bool IsOneThread(const Outside& seen) {
   return seen.findings[0].limit == OutsideLimit::kAlone || seen.WaitsAlone() ||
-         (!seen.decided && !seen.HasProducers() && !IsFedUnseen(seen));
+         (!seen.decided && !seen.HasProducers() && !WaitsForUnseen(seen));
 }
 
-bool IsFedUnseen(const Outside& seen) {
-  const std::optional<analysis::OwnTime> own = seen.OwnTimes();
-  return !seen.decided && !seen.HasProducers() && seen.findings[0].limit == OutsideLimit::kNone &&
-         own && own->waits > 0.5;
+std::optional<double> WaitsForUnseen(const Outside& seen) {
+  const bool undecided = !seen.decided && seen.findings[0].limit == OutsideLimit::kNone;
+  if (!undecided || seen.HasProducers() || !seen.OwnTimes()) return std::nullopt;
+  // Samples are of the whole run; in its steady part the thread may compute longer.
+  const analysis::UnitShares& shares = seen.units[0].shares;
+  const double waits = std::min(seen.python->waits_s / std::max(seen.python->seconds, 1e-9),
+                                1 - shares.on_cpu - shares.runnable);
+  return waits > 0.5 ? std::optional(waits) : std::nullopt;
 }
 
 std::string Advice(const RunView& run, const Outside& seen) {
   // Whether it loads or trains is not decided: advice for one of them would say that it is.
-  if (IsFedUnseen(seen)) return "";
   if (!seen.decided && !seen.HasProducers() && !seen.WaitsAlone()) return AdviceAlone(seen);
   const std::string advice = AdviceOf(run, seen);
   const std::string ahead = seen.WaitsAlone() ? AdviceAlone(seen) : "";

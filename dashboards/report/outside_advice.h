@@ -12,8 +12,9 @@ namespace headrace::dashboards {
 // Whether one thread does everything: that is certain, whatever it waits for.
 bool IsOneThread(const analysis::Outside& seen);
 
-// Whether by its functions the consumer mostly waits for batches, and nobody was seen to make them.
-bool IsFedUnseen(const analysis::Outside& seen);
+// Of the consumer's time the share in which it waits for batches by its functions; none where that
+// is not most of it, or where somebody was seen to make them.
+std::optional<double> WaitsForUnseen(const analysis::Outside& seen);
 
 // What the one thread of a program that has no other ones to feed it waits for ("it sleeps 80 % of
 // its time"); empty where it mostly computes, or where others feed it.

@@ -212,12 +212,11 @@ void AddOutsideStall(const Outside& seen, FirstPage* page) {
     AddOwnWork(seen, who, page);
     return;
   }
-  if (IsFedUnseen(seen)) {
-    const double waits = seen.OwnTimes()->waits;
-    page->badge = StallGrade(waits);
-    page->severity = SeverityOf(waits);
-    page->verdict = fmt::format("{} waits for batches {} of its time, by its functions.", who,
-                                FormatPercent(waits));
+  if (const auto waits = WaitsForUnseen(seen)) {
+    page->badge = StallGrade(*waits);
+    page->severity = SeverityOf(*waits);
+    page->verdict = fmt::format("{} waits for batches {} of its time, by its sampled functions.",
+                                who, FormatPercent(*waits));
     return;
   }
   if (!seen.HasProducers()) {
@@ -305,7 +304,7 @@ std::string LimitOfOne(const Outside& seen) {
     return fmt::format("{} ({}): {}{}", LimitWord(seen, OutsideLimit::kAlone), unit.name, waits,
                        seen.IsByFunctions() ? "; " + InTurn(seen) : "");
   }
-  if (IsFedUnseen(seen)) {
+  if (WaitsForUnseen(seen)) {
     return "undecided: who makes the batches that it waits for was not seen";
   }
   const bool is_one = !seen.HasProducers() && first.limit != OutsideLimit::kInterpreter;
@@ -441,8 +440,10 @@ void AddOutsideFacts(const RunView& run, const Outside& seen, Section* section) 
                     {"limit.probability",
                      Quantity::Of(first.probability, headrace::Unit::kRatio, Source::kEstimate)}};
   const bool by_functions = seen.IsByFunctions();
-  if (by_functions || seen.HasProducers()) {  // else line 1 has none either
+  const std::optional<double> waits = WaitsForUnseen(seen);
+  if (by_functions || waits || seen.HasProducers()) {  // else line 1 has none either
     const double ratio = by_functions             ? seen.InLoader().value_or(seen.stall_ratio)
+                         : waits                  ? *waits
                          : seen.is_step_elsewhere ? 0
                                                   : seen.stall_ratio;
     section->facts.push_back({"grade", StallGradeKey(ratio)});

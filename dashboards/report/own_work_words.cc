@@ -110,6 +110,10 @@ std::string AdviceForOwnWork(const analysis::Outside& seen) {
        "again, at the latest in each epoch"},
       {"pin_memory", "pin_memory=False, or fewer and larger tensors"},
       {"getitem", "num_workers 0 -> 1 or more, so that loading runs beside the step"},
+      {"next",
+       "num_workers 0 -> 1, so that loading runs beside the step; more only if the data set "
+       "divides "
+       "itself among workers (get_worker_info)"},
       {"collate", "num_workers 0 -> 1 or more, or a cheaper collate_fn"}};
   const bool has_workers = std::any_of(seen.units.begin(), seen.units.end(), [&](const auto& unit) {
     return unit.role == analysis::UnitRole::kProducer && unit.kind != seen.units[0].kind;
@@ -118,9 +122,9 @@ std::string AdviceForOwnWork(const analysis::Outside& seen) {
   if (name == "unpickle" && seen.python->function.find("recv_bytes") != std::string::npos) {
     name = "recv_bytes";
   }
-  // An iterable data set is read by the loader's workers as well.
-  const bool iterates = name == "next" && seen.flavour == analysis::OutsideFlavour::kTorch;
-  if (iterates && !has_workers) name = "getitem";
+  // Of another library's iterator, or where workers read already.
+  if (name == "next" && (seen.flavour != analysis::OutsideFlavour::kTorch || has_workers))
+    name = "";
   const auto* const known = std::find_if(std::begin(kAdvice), std::end(kAdvice),
                                          [&](const auto& advice) { return advice.first == name; });
   const char* elsewhere = has_workers ? "Move this work into the processes that load"

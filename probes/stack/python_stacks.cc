@@ -33,7 +33,8 @@ namespace headrace::probes::stack {
 namespace {
 
 constexpr size_t kMostSpies = 12;
-// Reads may be seconds apart: one new run at each would come too late to a short training.
+// Begun at one read. Reads may be seconds apart, so that one would come too late to a short
+// training; each takes some 0.25 s of CPU time to begin.
 constexpr size_t kMostAtOnce = 4;
 // A process that ends younger than that was short-lived; so long after one the next are expected.
 constexpr int64_t kYoungNs = 10'000'000'000, kCalmNs = 30'000'000'000;
@@ -372,8 +373,10 @@ void PythonStacks::Begin(int64_t pid, int64_t root, bool with_children) {
   spy.messages = memfd_create("headrace-python-messages", MFD_CLOEXEC);
   const auto group = groups_.find(root);
   const bool is_young = with_children && group != groups_.end() && IsYoung(group->second);
-  const int64_t seconds =
-      is_young ? std::min(options_.chunk_s, options_.first_s) : options_.chunk_s;
+  const bool is_known = had_run_.contains({pid, with_children});
+  const int64_t seconds = is_young   ? std::min(options_.chunk_s, options_.first_s)
+                          : is_known ? options_.chunk_s
+                                     : std::min(options_.chunk_s, options_.second_s);
   std::vector<std::string> command = {path_,
                                       "record",
                                       "--nonblocking",

@@ -1,7 +1,7 @@
 // Stacks of Python functions, with file and line: what each thread that executes Python is at,
 // busy or waiting, some times a second. The program is neither changed nor stopped. They are read
 // from its memory by py-spy (https://github.com/benfred/py-spy: CPython 2.7 to 3.14), where that is
-// installed; this probe runs it, some seconds at a time, beside the recording.
+// installed; this probe runs it beside the recording.
 //
 // At first one run follows a process and all that it starts. To find these it reads all of /proc
 // ten times a second, which takes two to five hundredths of a core. So when the processes last,
@@ -32,6 +32,7 @@ struct PythonStacksOptions {
   int samples_per_s = 10;          // of each thread, where processes are few
   int processes_per_s = 12;        // samples of all processes together
   int64_t chunk_s = 180;           // what is recorded at a time ...
+  int64_t second_s = 60;           // ... of a process that was not, by itself ...
   int64_t first_s = 6;             // ... and at first, of a process with those that it starts
 };
 

@@ -96,16 +96,16 @@ TEST(PythonActivity, TheInnermostFramesSayWhatAThreadIsAt) {
 
 // A trainer that waits `stall` of its time for eight threads of one name; each waits for the
 // network or sleeps for a small part of its time, and else for the others or the trainer.
-OutsideRun Pool(double stall, const std::string& cause, double share) {
+OutsideRun Pool(double stall, const std::string& cause, double share, double computes = 0.01) {
   OutsideRun run(10, 0.5);
   run.Process(100, 1, "python", "python train.py");
   run.OnCpu(100, "python (main)", 1 - stall);
   run.Waits(100, "python (main)", "lock", stall, "100/python");
   for (int t = 0; t < 8; ++t) {
-    run.OnCpu(100, "python", 0.01);
+    run.OnCpu(100, "python", computes);
     run.Blocked(100, "python", cause, share);
     run.Waits(100, "python", "lock", 0.4, "100/python");
-    run.Waits(100, "python", "lock", 0.59 - share, "100/python (main)");
+    run.Waits(100, "python", "lock", 0.6 - computes - share, "100/python (main)");
   }
   return run;
 }
@@ -136,10 +136,13 @@ TEST(PythonActivity, OneThatWaitsForAServerAmongIdleOnesIsTheLimit) {
   double sum = 0;
   for (const OutsideFinding& finding : seen.findings) sum += finding.probability;
   EXPECT_LE(sum, 1.0001);
-  // Threads that the kernel sees at no socket are back from it, whatever their functions are.
-  const Outside timers =
-      LookFromOutside(WithPoolStacks(Pool(0.94, "sleep", 0.12).view, fetch, 9.8));
-  EXPECT_NE(timers.findings[0].limit, OutsideLimit::kNetwork);
+  // Polls with a time limit are waits for it, too.
+  const Outside polls = LookFromOutside(WithPoolStacks(Pool(0.94, "poll", 0.12).view, fetch, 9.8));
+  EXPECT_EQ(polls.findings[0].limit, OutsideLimit::kNetwork);
+  // Where one computes all the time, those that the kernel sees at no socket are back from it.
+  const Outside back =
+      LookFromOutside(WithPoolStacks(Pool(0.94, "sleep", 0.12, 0.125).view, fetch, 9.8));
+  EXPECT_EQ(back.findings[0].limit, OutsideLimit::kProducers);
   // Where hardly any thread was seen at it, nothing is said by the stacks.
   EXPECT_TRUE(LookFromOutside(WithPoolStacks(blind, fetch, 2)).activity_place.empty());
 }

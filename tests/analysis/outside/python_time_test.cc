@@ -387,6 +387,11 @@ TEST(PythonTime, ACollateFunctionMayHaveAnyName) {
   EXPECT_EQ(operator_of("_MapDatasetFetcher.fetch.<locals>.<listcomp> "
                         "(torch/utils/data/_utils/fetch.py:54);Rows.__getitem__ (rows.py:9)"),
             "getitem");
+  EXPECT_EQ(std::string(OperatorOf(
+                FramesOf("_IterableDatasetFetcher.fetch (torch/utils/data/_utils/fetch.py:33);"
+                         "Rides.__iter__ (fares.py:42)"),
+                0)),
+            "next");
 }
 
 // A trainer's main thread, which computes a tenth or so of its time, and four others of one name.

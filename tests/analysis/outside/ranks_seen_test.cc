@@ -53,6 +53,12 @@ TEST(RanksSeen, WaitsAreOfTheTimeFromTheFirstExchangeOn) {
     if (row.slice > last / 2 || (row.process_id != 100 && row.process_id != 101)) continue;
     if (row.metric == "wakeup_wait_ns") row.value = 0;
   }
+  // The first is for the rank that loads longest, and is booked where it ends.
+  for (CourseRow& row : view.course) {
+    if (row.slice == last / 2 + 1 && row.process_id == 100 && row.metric == "wakeup_wait_ns") {
+      row.value = 5e9;
+    }
+  }
   std::erase_if(view.course, [](const CourseRow& row) { return row.value == 0; });
   const auto ranks = FindRanks(view);
   ASSERT_TRUE(ranks);

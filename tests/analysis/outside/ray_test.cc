@@ -38,8 +38,9 @@ TEST(OutsideRay, AWorkerThatComputedIsNotIdleWhateverItIsCalled) {
     run.Waits(1, "python (main)", "lock", 0.88, "1/python");
     run.OnCpu(1, "python", 0.05).Waits(1, "python", "lock", 0.9, "1/python (main)");
     run.Process(2, 1, "raylet").OnCpu(2, "raylet (main)", 0.04);
-    run.Process(3, 2, "ray::IDLE").OnCpu(3, "ray::IDLE (main)", task.empty() ? 0.95 : 0.55);
-    if (!task.empty()) run.OnCpu(3, task, 0.4);
+    run.Process(3, 2, "ray::IDLE").OnCpu(3, "ray::IDLE (main)", task.empty() ? 0.8 : 0.7);
+    run.OnCpu(3, "python (main)", 0.15);  // while it loaded its modules
+    if (!task.empty()) run.OnCpu(3, task, 0.1);
     const Outside seen = LookFromOutside(run.view);
     EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kProducers);
     EXPECT_EQ(seen.units[seen.culprit].name,
