@@ -93,7 +93,7 @@ SecondView AskThreads(const RunView& run, const PipelineModel& model,
   const bool explains = model.demands().rate > kExplains * first.bound;
   if (!explains && !first.Is(kConsumerLimit) && seen.IsConsumersDoing() && seen.beside_training &&
       seen.beside_training->IsMost()) {
-    view.at_most = kViewsDisagree;
+    view.at_most = std::min(view.at_most, kViewsDisagree);
     const BesideTraining& beside = *seen.beside_training;
     view.disagreement =
         fmt::format("seen from outside, {}", beside.Words("the trainer", beside.place.name));
@@ -103,7 +103,7 @@ SecondView AskThreads(const RunView& run, const PipelineModel& model,
   for (size_t f = 0; f < std::min(named, bottleneck.findings.size()); ++f) {
     if (Fits(model, bottleneck.findings[f], seen)) return view;
   }
-  view.at_most = kViewsDisagree;
+  view.at_most = std::min(view.at_most, kViewsDisagree);
   const OutsideLimit other = seen.findings[0].limit;
   view.disagreement = fmt::format(
       "seen from outside, the limit would be {}",

@@ -163,6 +163,7 @@ class Builder {
     return false;
   }
 
+  // Of names, by the time that each was used for; `name` where there are none.
   static std::string MostUsed(const std::map<std::string, double>& names, std::string name) {
     double most = 0;
     for (const auto& [candidate, time] : names) {
