@@ -35,7 +35,7 @@ bool Fits(const PipelineModel& model, const Finding& finding, const Outside& see
   }
   if (limit.Is(kThreadLimit)) {
     // Workers that it starts again and again, and what is handed to it.
-    if (FollowEachOther(seen) || other == OutsideLimit::kHandOver) return true;
+    if (IsCulpritShortLived(seen) || other == OutsideLimit::kHandOver) return true;
     // Of the thread's two parts the step may be the larger; and without its functions nobody knows
     // which of them it is at.
     if (other == OutsideLimit::kConsumer) return model.StepIsLarger() || MayLoad(seen);

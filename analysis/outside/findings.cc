@@ -181,7 +181,7 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
         each == OutsideLimit::kConsumer && of_home && culprit != 0 && out->HasStepInRunTime();
     if (in_run_time && !StepIsSeen(*out)) likely = std::min(likely, kStepInRunTime);
     if (each == OutsideLimit::kPauses) likely = std::min(likely, kMutualWaits);
-    const bool may_start = each == OutsideLimit::kConsumer && out->HasFeedersThatFollow();
+    const bool may_start = each == OutsideLimit::kConsumer && out->HasShortLivedFeeders();
     if (may_start && !StepIsSeen(*out)) likely = std::min(likely, kStartedAgain);
     const bool of_its_own = each == OutsideLimit::kConsumer || each == OutsideLimit::kAlone;
     if (of_its_own && WaitsAsRaysDriver(*out)) {
@@ -199,8 +199,8 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
     const bool idle = each == OutsideLimit::kLock && of_home && out->python_threads &&
                       out->python_threads->idle_ratio > kMostlyIdle;
     // That the consumer and they wait for each other needs no other cause than their starts.
-    const bool follow = each == OutsideLimit::kProducers && culprit != 0 &&
-                        out->IsOfProcessesThatFollow(out->units[culprit]);
+    const bool follow =
+        each == OutsideLimit::kProducers && culprit != 0 && out->IsShortLived(out->units[culprit]);
     if (idle || judge.IsAmbiguous(each, whole)) {
       likely = std::min(likely, follow ? kStartedAgain : kAmbiguous);
     }

@@ -438,8 +438,9 @@ bool OutsideJudge::IsProducer(size_t u, const Totals& totals) const {
       out_->kinds[unit.kind].name.starts_with("pt_data_worker");
   const bool is_idle_worker = out_->knowledge >= OutsideKnowledge::kCounts && is_made &&
                               alive > kIdleWorkerWaits && shares.wait_consumer > kIdleWorkerWaits;
-  return ends_waits || is_idle_worker ||
-         alive * (shares.on_cpu + shares.runnable + shares.storage + shares.network) >
+  if (ends_waits || is_idle_worker) return true;
+  if (unit.kind != out_->units[0].kind && alive < kLivesAlong) return false;
+  return alive * (shares.on_cpu + shares.runnable + shares.storage + shares.network) >
              kUnitTakesPart ||
          alive * shares.sleep > kUnitSleeps;
 }

@@ -318,9 +318,7 @@ bool HasIdleThreads(const Outside& out) {
          shares.on_cpu + shares.runnable < kIdleThreads && !waits_for_known;
 }
 
-bool FollowEachOther(const Outside& out) {
-  return out.IsOfProcessesThatFollow(out.units[out.culprit]);
-}
+bool IsCulpritShortLived(const Outside& out) { return out.IsShortLived(out.units[out.culprit]); }
 
 bool PoolTakesInterpreter(const Outside& out) {
   const bool has_processes =
@@ -356,7 +354,7 @@ std::string WhyMoreDoNotHelp(const Outside& out, const std::string& what) {
     return fmt::format("{} compute {} of their time: more of them may be idle, too", what,
                        FormatPercent(out.units[out.culprit].shares.on_cpu));
   }
-  if (FollowEachOther(out)) {
+  if (IsCulpritShortLived(out)) {
     return what + " end soon and are followed by others: let each do more first";
   }
   return "";

@@ -29,7 +29,7 @@ bool HasIdleThreads(const Outside& outside);
 
 // Whether those that limit are other processes than the consumer's, which end soon and are followed
 // by others: more of them at a time start as often.
-bool FollowEachOther(const Outside& outside);
+bool IsCulpritShortLived(const Outside& outside);
 
 // Whether those that limit by what they compute are the threads of a multiprocessing.Pool that hand
 // tasks to its processes and take results from them: a Pool has one of each.

@@ -19,20 +19,17 @@ const char* OutsideLimitName(OutsideLimit limit) {
   return kNames[static_cast<int>(limit)];
 }
 
-bool AreStartedAgainAndAgain(const OutsideUnit& unit, size_t processes_count, double seconds) {
+// Processes that follow each other so quickly that what lies between them is their start.
+bool Outside::IsShortLived(const OutsideUnit& unit) const {
   const double generations =
-      static_cast<double>(processes_count) / std::max(1.0, unit.threads_count);
-  return generations >= kManyGenerations && seconds < kShortLife * generations;
+      static_cast<double>(kinds[unit.kind].pids.size()) / std::max(1.0, unit.threads_count);
+  return unit.kind != units[0].kind && generations >= kManyGenerations &&
+         steady_s < kShortLife * generations;
 }
 
-bool Outside::IsOfProcessesThatFollow(const OutsideUnit& unit) const {
-  return unit.kind != units[0].kind &&
-         AreStartedAgainAndAgain(unit, kinds[unit.kind].pids.size(), steady_s);
-}
-
-bool Outside::HasFeedersThatFollow() const {
+bool Outside::HasShortLivedFeeders() const {
   return std::any_of(units.begin(), units.end(), [&](const OutsideUnit& unit) {
-    return unit.role == UnitRole::kProducer && IsOfProcessesThatFollow(unit);
+    return unit.role == UnitRole::kProducer && IsShortLived(unit);
   });
 }
 

@@ -64,10 +64,6 @@ struct OutsideUnit {
   size_t idle_processes = 0;  // of its kind, started with the others, without anything to do
 };
 
-// Whether the unit's processes, of which `processes_count` were seen in that time of the consumer,
-// follow each other so quickly that what lies between them is their start.
-bool AreStartedAgainAndAgain(const OutsideUnit& unit, size_t processes_count, double seconds);
-
 enum class OutsideLimit : uint8_t {
   kProducers,  // CPU work of the producers, although cores are free
   kCores,      // CPU work of the producers, with no core free
@@ -182,10 +178,10 @@ struct Outside : SeenThreads {
   bool WaitsAlone() const;
   // Whether that unit is of other processes than the consumer's, which end soon and are followed by
   // others.
-  bool IsOfProcessesThatFollow(const OutsideUnit& unit) const;
+  bool IsShortLived(const OutsideUnit& unit) const;
   // Whether any that feed the consumer are: starting and ending them is work of its own thread,
   // which looks like a part of its step.
-  bool HasFeedersThatFollow() const;
+  bool HasShortLivedFeeders() const;
   // Whether findings[0] is what the consumer's own thread does, or what it waits for by itself.
   bool IsConsumersDoing() const;
   // Whether the verdict rests on where its functions say that its time goes: only then a page may

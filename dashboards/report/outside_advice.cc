@@ -185,7 +185,7 @@ std::string AdviceForProducers(const Outside& seen) {
         "give each of {} as much work as the others: mix long and short items in every shard",
         UnitWord(seen, seen.culprit));
   }
-  if (StartsProcessesAgain(seen)) return fmt::format("{}; or {}", kLiveLonger, cheaper);
+  if (AreProcessesShortLived(seen)) return fmt::format("{}; or {}", kLiveLonger, cheaper);
   const double used = unit.threads_count * unit.shares.on_cpu;
   if (used < kAtMostOneCore && ServesOthers(seen)) {
     return fmt::format(
@@ -215,7 +215,7 @@ std::string AdviceForProducers(const Outside& seen) {
         unit.idle_processes, seen.kinds[unit.kind].pids.size(), cheaper);
   }
   const std::string keep = KeepWorkers(seen);
-  if (!keep.empty() && analysis::FollowEachOther(seen)) return keep + cheaper;
+  if (!keep.empty() && analysis::IsCulpritShortLived(seen)) return keep + cheaper;
   const auto more = MoreOf(seen);
   const auto asked = AskedProcess(seen);
   const std::string exchange =
@@ -245,7 +245,7 @@ std::string AdviceForCores(const Outside& seen) {
   if (seen.cores_free && seen.cores_others &&
       *seen.cores_others > analysis::kOthersTakeCores * seen.core_budget.cores.value_or(1)) {
     const bool more = seen.GetsAnotherShare() && !Unpickles(seen) && !StartsWorkers(seen) &&
-                      !StartsProcessesAgain(seen);
+                      !AreProcessesShortLived(seen);
     return fmt::format(
         "keep other programs off these cores: they use {:.1f}{}; else {}", *seen.cores_others,
         more ? fmt::format("; until then {} takes another share of the cores",
@@ -257,7 +257,7 @@ std::string AdviceForCores(const Outside& seen) {
     return fmt::format("keep {} off these cores, or start them later; or more cores",
                        seen.units[*taker].name);
   }
-  if (StartsProcessesAgain(seen)) {
+  if (AreProcessesShortLived(seen)) {
     return fmt::format("{}; or {}; or more cores. More threads or processes do not help",
                        kLiveLonger, cheaper);
   }
@@ -268,7 +268,7 @@ std::string AdviceForCores(const Outside& seen) {
 std::string AdviceForAllItDoes(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
   const bool starts = std::any_of(seen.units.begin(), seen.units.end(), [&](const auto& each) {
-    return each.role == analysis::UnitRole::kProducer && seen.IsOfProcessesThatFollow(each) &&
+    return each.role == analysis::UnitRole::kProducer && seen.IsShortLived(each) &&
            seen.kinds[each.kind].name.starts_with("pt_data_worker");
   });
   if (starts && !analysis::StepIsSeen(seen)) {
@@ -321,7 +321,7 @@ std::string AdviceForConsumer(const Outside& seen) {
 
 std::string AdviceForPauses(const Outside& seen) {
   const bool torch = IsTorch(seen);
-  if (StartsWorkersAgain(seen)) {
+  if (AreWorkersShortLived(seen)) {
     return fmt::format(
         "persistent_workers=True in the DataLoader, so that workers are started once: at most "
         "{:.1f} times the rate",

@@ -29,12 +29,12 @@ bool StartsWorkers(const analysis::Outside& seen) {
   return seen.workers && seen.workers->start_ratio > 0.5;
 }
 
-bool StartsWorkersAgain(const analysis::Outside& seen) {
-  return IsWorkerOfTorch(seen) && analysis::FollowEachOther(seen);
+bool AreWorkersShortLived(const analysis::Outside& seen) {
+  return IsWorkerOfTorch(seen) && analysis::IsCulpritShortLived(seen);
 }
 
-bool StartsProcessesAgain(const analysis::Outside& seen) {
-  return !IsWorkerOfTorch(seen) && analysis::FollowEachOther(seen);
+bool AreProcessesShortLived(const analysis::Outside& seen) {
+  return !IsWorkerOfTorch(seen) && analysis::IsCulpritShortLived(seen);
 }
 
 std::optional<Asked> AskedProcess(const analysis::Outside& seen) {

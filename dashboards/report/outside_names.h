@@ -14,10 +14,10 @@ namespace headrace::dashboards {
 bool StartsWorkers(const analysis::Outside& seen);
 
 // Whether those that limit are workers of PyTorch that are started again and again.
-bool StartsWorkersAgain(const analysis::Outside& seen);
+bool AreWorkersShortLived(const analysis::Outside& seen);
 
 // Whether those that limit are other processes, which end soon and are followed by others.
-bool StartsProcessesAgain(const analysis::Outside& seen);
+bool AreProcessesShortLived(const analysis::Outside& seen);
 
 // Whether those that limit unpickle: threads what the processes of a pool send, or processes their
 // tasks.

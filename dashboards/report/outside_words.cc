@@ -132,7 +132,7 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
         return "the slowest of " + UnitWord(seen, seen.culprit);
       }
       if (StartsWorkers(seen)) return "the start of " + UnitWord(seen, seen.culprit);
-      if (analysis::FollowEachOther(seen)) {
+      if (analysis::IsCulpritShortLived(seen)) {
         return UnitWord(seen, seen.culprit) + ", started again and again";
       }
       return UnitWord(seen, seen.culprit);
@@ -162,7 +162,7 @@ std::string LimitWord(const Outside& seen, OutsideLimit limit) {
       }
       break;
     case OutsideLimit::kPauses:
-      if (StartsWorkersAgain(seen)) return "the start of the workers, again and again";
+      if (AreWorkersShortLived(seen)) return "the start of the workers, again and again";
       if (seen.culprit != 0) return "pauses of " + UnitWord(seen, seen.culprit);
       break;
     case OutsideLimit::kOwnWork:

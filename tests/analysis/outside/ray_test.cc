@@ -48,6 +48,20 @@ TEST(OutsideRay, AWorkerThatComputedIsNotIdleWhateverItIsCalled) {
   }
 }
 
+// One that reads the files' footers before the training is no limit of the training.
+TEST(OutsideRay, AWorkerThatLivedForAMomentFeedsNobody) {
+  for (const double lives : {0.15, 0.9}) {
+    OutsideRun run;
+    run.Process(1, 0, "python", "python train.py").OnCpu(1, "python (main)", 0.6);
+    run.Blocked(1, "python (main)", "sleep", 0.37);
+    run.Process(2, 1, "raylet").OnCpu(2, "raylet (main)", 0.04);
+    run.Process(3, 2, "ray::ReadFooters").OnCpu(3, "ray::ReadFooters (main)", lives);
+    const Outside seen = LookFromOutside(run.view);
+    EXPECT_EQ(seen.HasProducers(), lives > 0.5);
+    EXPECT_EQ(seen.findings[0].limit == OutsideLimit::kProducers, lives > 0.5);
+  }
+}
+
 TEST(OutsideRay, ADriverThatComputesIsTheLimit) {
   EXPECT_EQ(LookFromOutside(RayDriver(0.96, 0.4).view).findings[0].limit, OutsideLimit::kConsumer);
 }
