@@ -8,6 +8,7 @@
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
 #include "analysis/outside/python_places.h"
+#include "analysis/outside/trainers_time.h"
 #include "analysis/thresholds.h"
 
 namespace headrace::analysis {
@@ -15,7 +16,8 @@ namespace {
 
 // Whether what the threads show to limit is this: either is what the trainer's thread does, or
 // neither is.
-bool Fits(const PipelineModel& model, const Finding& finding, const Outside& seen) {
+bool Fits(const PipelineModel& model, const Finding& finding, const Outside& seen,
+          const std::optional<BesideTraining>& beside) {
   const Limit& limit = finding.limit;
   const OutsideLimit other = seen.findings[0].limit;
   const bool is_trainers = seen.IsConsumersDoing();
@@ -24,7 +26,10 @@ bool Fits(const PipelineModel& model, const Finding& finding, const Outside& see
   if (limit.Is(kHeldStepLimit)) {
     return other == OutsideLimit::kInterpreter || other == OutsideLimit::kConsumer;
   }
-  if (limit.Is(kConsumerLimit)) return is_trainers && other != OutsideLimit::kOwnWork;
+  if (limit.Is(kConsumerLimit)) {
+    const bool says_it_loads = beside && beside->IsMostlyLoading();
+    return is_trainers && (other != OutsideLimit::kOwnWork || says_it_loads);
+  }
   if (limit.Is(kCoresLimit)) {
     const bool by_step =
         finding.culprit && model.run().operators[*finding.culprit].kind == "consumer";
@@ -58,10 +63,13 @@ bool RecordsPythonStacks(const RunView& run) {
 // A rate that is less of what the limit allows leaves time unexplained.
 constexpr double kExplains = 0.75;
 
-// Whether both views call the same thread the trainer: it waits as long.
+// Whether both views call the same thread the trainer: it waits as long, or is in a loader as long.
+// What the program itself makes of a loader's rows is in neither.
 bool IsSameTrainer(const PipelineModel& model, const Outside& seen) {
-  const double waits = std::max(seen.stall_ratio, seen.InLoader().value_or(0));
-  return std::abs(waits - model.stall_ratio()) <= kHighStall;
+  const auto is_same = [&](double waits) {
+    return std::abs(waits - model.stall_ratio()) <= kHighStall;
+  };
+  return is_same(seen.stall_ratio) || is_same(seen.InLoader().value_or(seen.stall_ratio));
 }
 
 }  // namespace
@@ -99,9 +107,10 @@ SecondView AskThreads(const RunView& run, const PipelineModel& model,
         fmt::format("seen from outside, {}", beside.Words("the trainer", beside.place.name));
     return view;
   }
+  const std::optional<BesideTraining> beside = BesideTrainingOf(run);
   const size_t named = bottleneck.verdict == Verdict::kBalanced ? 2 : 1;
   for (size_t f = 0; f < std::min(named, bottleneck.findings.size()); ++f) {
-    if (Fits(model, bottleneck.findings[f], seen)) return view;
+    if (Fits(model, bottleneck.findings[f], seen, beside)) return view;
   }
   view.at_most = std::min(view.at_most, kViewsDisagree);
   const OutsideLimit other = seen.findings[0].limit;

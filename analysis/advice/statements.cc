@@ -9,6 +9,7 @@
 #include "analysis/advice/second_view.h"
 #include "analysis/model/bottleneck.h"
 #include "analysis/model/limits/limit_kind.h"
+#include "analysis/outside/trainers_time.h"
 #include "analysis/run/counter_sums.h"
 #include "analysis/run/run_slice.h"
 #include "analysis/thresholds.h"
@@ -279,6 +280,12 @@ std::optional<EarlierLimit> EarlierLimitOf(const RunView& run, const Phases& pha
   }
 }
 
+std::optional<PythonPlace> OwnLoadingOf(const RunView& run, const Bottleneck& bottleneck) {
+  if (!bottleneck.findings[0].limit.Is(kConsumerLimit)) return std::nullopt;
+  const std::optional<BesideTraining> beside = BesideTrainingOf(run);
+  return beside && beside->IsMostlyLoading() ? std::optional(beside->place) : std::nullopt;
+}
+
 }  // namespace
 
 Statements MakeStatements(const RunView& run) {
@@ -314,6 +321,7 @@ Statements MakeStatements(const RunView& run) {
     if (DevicesLimit(statements)) statements.accelerators->story = DeviceStory::kLimits;
     if (run.run.pipeline_path.empty() && !statements.bottleneck->unexplained) {
       Doubt(AskThreads(run, *statements.model, *statements.bottleneck), &*statements.bottleneck);
+      statements.own_loading = OwnLoadingOf(run, *statements.bottleneck);
     }
     statements.allocation = Allocate(*statements.predictor, Budget{});
     statements.earlier = EarlierLimitOf(run, statements.model->phases());
@@ -339,6 +347,11 @@ double JobStall(const Statements& statements) {
   if (DevicesLimit(statements)) all = std::min(all, statements.accelerators->mean.idle_ratio);
   if (!statements.slow_rank) return all;
   return std::max(all, statements.slow_rank->rank.wait_ratio());
+}
+
+double LoadingRatio(const Statements& statements) {
+  const double waits = JobStall(statements);
+  return statements.own_loading ? waits + (1 - waits) * statements.own_loading->ratio : waits;
 }
 
 }  // namespace headrace::analysis

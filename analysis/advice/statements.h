@@ -45,7 +45,10 @@ struct Statements {
   std::optional<SlowRank> slow_rank;         // of a run with a bottleneck
   std::optional<PythonTime> slow_rank_time;  // where its functions were sampled
   std::optional<Accelerators> accelerators;  // of a run with a verdict whose devices told
-  Doubts doubts;                             // figures of the accounts that cannot be true
+  // Of a trainer that limits: what share of its own time goes into loading beside its loader, and
+  // where; where that is most of it.
+  std::optional<PythonPlace> own_loading;
+  Doubts doubts;  // figures of the accounts that cannot be true
 };
 
 // `run` must outlive the result. Never throws for a run that is merely too short, has no accounts,
@@ -59,5 +62,8 @@ bool DevicesLimit(const Statements& statements);
 // Share of each step that the job waits for batches: of its slowest rank where ranks step together,
 // else of all; where its devices are the limit, at most what they idle. Of a run with a model.
 double JobStall(const Statements& statements);
+
+// Share of each step that loading takes: those waits, and what the trainer loads by itself.
+double LoadingRatio(const Statements& statements);
 
 }  // namespace headrace::analysis

@@ -15,6 +15,7 @@ struct ThreadsFinding {
   OutsideLimit limit = OutsideLimit::kNone;
   std::string place;
   bool is_busy_thread = false;
+  bool is_consumers = false;  // its own wait, although its threads' times do not show it
 };
 
 // Limits that times of threads of one name may show whatever they really wait for.
@@ -173,9 +174,12 @@ std::optional<ThreadsFinding> FindAtFeeders(const PythonActivity& seen, bool rec
                         seen.places[static_cast<size_t>(Activity::kNetwork)]};
 }
 
-// One that computes all the time while the main goroutine does little, or the main one while those
-// that feed it do. Several that began in one function may wait in turn.
+// One that waits for storage, or computes all the time while the main goroutine does little, or the
+// main one while those that feed it do. Several that began in one function may wait in turn.
 std::optional<ThreadsFinding> FindAtGoroutines(const Goroutines& seen) {
+  if (seen.WaitsForStorage()) {
+    return ThreadsFinding{OutsideLimit::kStorage, seen.storage.place, false, seen.storage.is_main};
+  }
   const auto is_one = [](double cores, double others) {
     return cores >= kWorksAllTheTime && cores <= 2 - kWorksAllTheTime && others < cores / 2;
   };
@@ -256,6 +260,8 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
   if (limit == OutsideLimit::kInterpreter && WaitsForItsTurn(*out)) return;
   // Polls of a process that sockets feed count as the network's, also those of timers.
   const bool may_be_timers = limit == OutsideLimit::kNetwork && at_home && TimersEndPolls(*out);
+  // Threads of Go have no work of their own.
+  const bool may_be_goroutine = limit == OutsideLimit::kProducers && at_home && out->goroutines;
   const auto& home = out->home_activity;
   const double waits = home ? home->Main(Activity::kWaitsForOthers) : 0;
   const bool is_awaited = waits >= kThreadsAtOneThing;
@@ -266,7 +272,10 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
       limit == OutsideLimit::kNetwork && !at_home && is_awaited && out->feeder_activity
           ? FindBesideIdle(*out->feeder_activity)
           : std::nullopt;
-  if (!MayBeAnotherWait(limit) && !may_be_timers && !hands_over && !beside_idle) return;
+  if (!MayBeAnotherWait(limit) && !may_be_timers && !may_be_goroutine && !hands_over &&
+      !beside_idle) {
+    return;
+  }
   std::optional<ThreadsFinding> found;
   if (beside_idle) {
     found = beside_idle;
@@ -292,7 +301,7 @@ void AskActivity(const OutsideJudge& judge, const Totals& whole, double lost_sha
     PutFirst(found->limit, likely, out);
   out->activity_place = found->place;
   if (at_home) out->culprit = UnitAt(*out, found->limit);
-  if (found->limit == OutsideLimit::kConsumer) out->culprit = 0;
+  if (found->limit == OutsideLimit::kConsumer || found->is_consumers) out->culprit = 0;
   out->is_busy_thread = found->is_busy_thread;
   if (!found->is_busy_thread) return;
   if (!out->python_threads) out->python_threads.emplace();

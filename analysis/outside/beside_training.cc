@@ -62,7 +62,10 @@ std::optional<WritingAt> WritingIn(const std::vector<PythonFrame>& frames, size_
 
 }  // namespace
 
-bool BesideTraining::IsMost() const { return place.ratio >= kMostlyBesideTraining; }
+bool BesideTraining::IsMost() const {
+  // Samples are of the whole recording, which begins with it.
+  return place.ratio >= (doing == kCompiling ? kMostlyCompiles : kMostlyBesideTraining);
+}
 
 std::string BesideTraining::Words(std::string_view who, const std::string& place_name) const {
   return fmt::format("{:.0f} % of what {} does is {}{}{}", 100 * place.ratio, who, noun,
@@ -120,32 +123,81 @@ std::optional<BesideTraining> FindValidation(const std::vector<WeighedStack>& st
   return BesideTraining{"validating", "validation", "validate less often, or on less data", *place};
 }
 
+namespace {
+
+struct TrainersPart {
+  PythonLines lines;
+  double seconds = 0;
+  int64_t samples_count = 0;
+
+  void Add(const PythonFrame* function, const WeighedStack& stack) {
+    lines.Add(function, stack.seconds);
+    seconds += stack.seconds;
+    samples_count += stack.samples_count;
+  }
+  // Nothing where that is hardly worth a word of `all_s`, or seldom seen.
+  std::optional<PythonPlace> PlaceOf(double all_s) const {
+    std::optional<PythonPlace> place = lines.Busiest();
+    if (!place || samples_count < kFewestSamples || seconds < kSeenBesideTraining * all_s) {
+      return std::nullopt;
+    }
+    place->ratio = seconds / all_s;
+    return place;
+  }
+};
+
+}  // namespace
+
 std::optional<BesideTraining> FindWriting(const std::vector<WeighedStack>& stacks, size_t first,
                                           double all_s) {
-  struct Part {
-    PythonLines lines;
-    double seconds = 0;
-    int64_t samples_count = 0;
-  } saves, reports;
+  TrainersPart saves, reports;
   for (const WeighedStack& stack : stacks) {
     const std::optional<WritingAt> found = WritingIn(*stack.frames, first);
-    if (!found) continue;
-    Part& part = found->kind == Writing::kSaves ? saves : reports;
-    part.lines.Add(found->function, stack.seconds);
-    part.seconds += stack.seconds;
-    part.samples_count += stack.samples_count;
+    if (found) (found->kind == Writing::kSaves ? saves : reports).Add(found->function, stack);
   }
-  const Part& longer = saves.seconds >= reports.seconds ? saves : reports;
-  std::optional<PythonPlace> place = longer.lines.Busiest();
-  if (!place || longer.samples_count < kFewestSamples ||
-      longer.seconds < kSeenBesideTraining * all_s) {
-    return std::nullopt;
+  const bool are_saves = saves.seconds >= reports.seconds;
+  const auto place = (are_saves ? saves : reports).PlaceOf(all_s);
+  if (!place) return std::nullopt;
+  return are_saves ? BesideTraining{"saving", "saving", "save less often, or save less", *place}
+                   : BesideTraining{"reporting", "reporting", "report less often, or report less",
+                                    *place};
+}
+
+std::optional<BesideTraining> FindCompiling(const std::vector<WeighedStack>& stacks, size_t first,
+                                            double all_s) {
+  TrainersPart compiles;
+  for (const WeighedStack& stack : stacks) {
+    const std::vector<PythonFrame>& frames = *stack.frames;
+    const auto begin = frames.begin() + static_cast<std::ptrdiff_t>(std::min(first, frames.size()));
+    const auto found = std::find_if(begin, frames.end(), Compiles);
+    if (found == frames.end()) continue;
+    // What is traced may be the program's as well: people know it by who asks for it.
+    auto asks = found;
+    while (asks != frames.begin() && !asks->is_own) --asks;
+    compiles.Add(asks->is_own ? &*asks : &*found, stack);
   }
-  place->ratio = longer.seconds / all_s;
-  return &longer == &saves
-             ? BesideTraining{"saving", "saving", "save less often, or save less", *place}
-             : BesideTraining{"reporting", "reporting", "report less often, or report less",
-                              *place};
+  const auto place = compiles.PlaceOf(all_s);
+  if (!place) return std::nullopt;
+  return BesideTraining{
+      kCompiling, kCompiling,
+      "if that goes on after the first steps, jit the whole step and give it the same shapes and "
+      "types each time (tensors in place of numbers, padded lengths)",
+      *place};
+}
+
+std::optional<BesideTraining> FindOwnLoading(const std::vector<WeighedStack>& stacks, size_t first,
+                                             double all_s) {
+  TrainersPart loads;
+  for (const WeighedStack& stack : stacks) {
+    loads.Add(InnermostOwn(*stack.frames, std::min(first, stack.frames->size())), stack);
+  }
+  const auto place = loads.PlaceOf(all_s);
+  if (!place) return std::nullopt;
+  return BesideTraining{
+      kLoading, "loading of its own",
+      "move that into the loader's workers (the data set or collate_fn) or ahead into another "
+      "process, or do it for a whole batch at once",
+      *place};
 }
 
 }  // namespace headrace::analysis

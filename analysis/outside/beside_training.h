@@ -1,5 +1,6 @@
 // What a trainer's main thread does beside training: it measures its model on other data, saves
-// it, or reports, as its functions say; or it exchanges gradients, as ranks' waits say.
+// it, reports, loads outside of its loader, or traces and compiles its step, as its functions say;
+// or it exchanges gradients, as ranks' waits say.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -11,12 +12,16 @@
 
 namespace headrace::analysis {
 
+// `doing` of what is found for the whole recording alike, and of what may be over after its start.
+inline constexpr std::string_view kLoading = "loading", kCompiling = "tracing and compiling";
+
 struct BesideTraining {
   std::string_view doing;   // "validating"
   std::string_view noun;    // "validation"
   std::string_view advice;  // "validate less often, or on less data"
   PythonPlace place;  // the function ("": none), and what share of the trainer's time it takes
 
+  bool IsMostlyLoading() const { return doing == kLoading && IsMost(); }
   bool IsMost() const;  // of that time: it is the limit, not the step
   // "62 % of what it does is validation, in evaluate (train.py:40)"; `who`: "it".
   std::string Words(std::string_view who, const std::string& place_name) const;
@@ -33,6 +38,17 @@ std::optional<BesideTraining> FindValidation(const std::vector<WeighedStack>& st
 // it is hardly worth a word.
 std::optional<BesideTraining> FindWriting(const std::vector<WeighedStack>& stacks, size_t first,
                                           double all_s);
+
+// Tracing and compiling the step, of the same stacks: as any program does at first, and one whose
+// shapes change in each step. Its share is of `all_s` as well; nothing where it is hardly worth a
+// word.
+std::optional<BesideTraining> FindCompiling(const std::vector<WeighedStack>& stacks, size_t first,
+                                            double all_s);
+
+// Loading that is in none of a loader's functions, as a generator around one, of stacks of it.
+// Nothing where it is hardly worth a word of `all_s`, its time without waits and without loaders.
+std::optional<BesideTraining> FindOwnLoading(const std::vector<WeighedStack>& stacks, size_t first,
+                                             double all_s);
 
 // Exchanging gradients with other ranks, for which each of them waits that share of its time.
 // Nothing where it is hardly worth a word.

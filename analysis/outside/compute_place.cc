@@ -9,7 +9,7 @@ namespace headrace::analysis {
 std::string ComputePlace(const RunView& run, const Outside& outside) {
   const OutsideLimit limit = outside.findings[0].limit;
   const OutsideUnit& unit = outside.units[outside.culprit];
-  if (limit == OutsideLimit::kConsumer) {
+  if (limit == OutsideLimit::kConsumer || limit == OutsideLimit::kAlone) {
     const UnitShares& own = outside.units[0].shares;
     const bool is_seen =
         outside.OwnTimes() || outside.is_step_elsewhere || own.on_cpu < kUnpicklerComputes;

@@ -1,6 +1,8 @@
 // OutsideJudge::Decide: from the consumer to whoever the others wait for, and what limits that one.
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "analysis/outside/file_locks.h"
 #include "analysis/outside/judge.h"
@@ -94,11 +96,35 @@ std::pair<OutsideLimit, size_t> OutsideJudge::LimitOfConsumer(size_t producer,
   return {OutsideLimit::kConsumer, 0};
 }
 
+std::optional<size_t> OutsideJudge::Collector(const std::vector<size_t>& producers,
+                                              const Totals& totals) const {
+  if (!IsJava(out_->units[0].kind)) return std::nullopt;
+  const ThreadTimes& own = totals.times[consumer_];
+  double waits_s = own.blocked_s[Index(WaitCause::kLock)], least_s = kAloneWaits * own.total();
+  for (const size_t u : producers) {
+    waits_s -= Waited(0, u, totals);  // for what they make
+    least_s = std::max(least_s, totals.times[out_->units[u].key_group].on_cpu_s);
+  }
+  if (waits_s < kAloneWaits * own.total()) return std::nullopt;
+  for (size_t u = 1; u < out_->units.size(); ++u) {
+    const OutsideUnit& unit = out_->units[u];
+    const bool collects =
+        unit.kind == out_->units[0].kind && StopsForGarbage(out_->groups[unit.key_group].thread);
+    // Its threads do so at the same time.
+    const double each_s = totals.times[unit.key_group].on_cpu_s / std::max(1.0, unit.threads_count);
+    if (collects && each_s >= least_s) return u;
+  }
+  return std::nullopt;
+}
+
 std::pair<OutsideLimit, size_t> OutsideJudge::Decide(const Totals& totals) const {
   const UnitShares own = Shares(0, totals);
   std::vector<size_t> producers;
   for (size_t u = 1; u < out_->units.size(); ++u) {
     if (out_->units[u].role == UnitRole::kProducer) producers.push_back(u);
+  }
+  if (const auto collector = Collector(producers, totals)) {
+    return {OutsideLimit::kCollector, *collector};
   }
   if (producers.empty()) return {LimitAlone(own), 0};
   const double stall = Stall(totals);

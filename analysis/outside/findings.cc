@@ -180,6 +180,7 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
     const bool in_run_time =
         each == OutsideLimit::kConsumer && of_home && culprit != 0 && out->HasStepInRunTime();
     if (in_run_time && !StepIsSeen(*out)) likely = std::min(likely, kStepInRunTime);
+    if (each == OutsideLimit::kCollector) likely = std::min(likely, kCollectsGarbage);
     if (each == OutsideLimit::kPauses) likely = std::min(likely, kMutualWaits);
     const bool may_start = each == OutsideLimit::kConsumer && out->HasShortLivedFeeders();
     if (may_start && !StepIsSeen(*out)) likely = std::min(likely, kStartedAgain);

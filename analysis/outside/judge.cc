@@ -410,17 +410,21 @@ double OutsideJudge::StallSeconds(const Totals& totals) const {
   return waits;
 }
 
-// A unit that works or sleeps for a part of the consumer's own lifetime; what only lived for a
-// moment, a tool run while libraries load, feeds nobody.
+bool OutsideJudge::IsJava(size_t kind) const {
+  return std::any_of(out_->groups.begin(), out_->groups.end(), [&](const ThreadGroup& group) {
+    return group.kind == kind && group.thread == "VM Thread";
+  });
+}
+
+// A unit that works or sleeps for a part of the consumer's own lifetime. Processes that lived for
+// less than a fifth of that, a tool run while libraries load, feed nobody whose waits they do not
+// end.
 bool OutsideJudge::IsProducer(size_t u, const Totals& totals) const {
   const OutsideUnit& unit = out_->units[u];
   const double lifetime = totals.times[consumer_].total();
   if (unit.distance < 0 || lifetime <= 0 || IsOfOtherRanks(unit)) return false;
   if (out_->kinds[unit.kind].is_service) return false;
-  const auto of_machine = [&](const ThreadGroup& group) {
-    return group.kind == unit.kind && group.thread == "VM Thread";
-  };
-  const bool in_java = std::any_of(out_->groups.begin(), out_->groups.end(), of_machine);
+  const bool in_java = IsJava(unit.kind);
   if (in_java && IsOfJava(out_->groups[unit.key_group].thread)) return false;
   const bool of_driver = unit.kind == out_->units[0].kind && IsRayDriver();
   if (of_driver && unit.shares.on_cpu + unit.shares.runnable < kRelaysAtMost) return false;

@@ -84,7 +84,65 @@ bool IsOf(const StackRow& stack, const Outside& outside, const OutsideUnit& unit
   return WithoutMain(outside.groups[unit.key_group].thread) == stack.thread;
 }
 
+bool StartsWithAnyOf(std::string_view frame, const std::vector<std::string_view>& names) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](std::string_view name) { return frame.starts_with(name); });
+}
+
+// Whether a stack ends in the kernel for new memory: by the kernel's functions, or, where these
+// have no names or do not tell, as a function that clears memory, or gives it back, calls it for
+// little else. One that copies may touch a mapped file.
+bool IsForMemory(const std::vector<std::string_view>& frames) {
+  static const std::vector<std::string_view> kNew = {"do_anonymous_page", "clear_page",
+                                                     "clear_huge_page",   "clear_subpage",
+                                                     "unmap_page_range",  "zap_pte_range"};
+  static const std::vector<std::string_view> kOthers = {
+      "filemap_", "do_fault", "do_read_fault", "do_cow_fault", "do_shared_fault", "do_wp_page"};
+  static const std::vector<std::string_view> kClears = {"__memset", "runtime.memclr"};
+  constexpr std::string_view kAsks[] = {"memset", "munmap", "__munmap", "madvise", "__madvise",
+                                        "brk",    "__brk",  "sbrk",     "__sbrk"};
+  size_t kernel = frames.size();
+  while (kernel > 0 && (frames[kernel - 1] == "[kernel]" || frames[kernel - 1].ends_with("_[k]"))) {
+    --kernel;
+    if (StartsWithAnyOf(frames[kernel], kNew)) return true;
+    if (StartsWithAnyOf(frames[kernel], kOthers)) return false;
+  }
+  if (kernel == 0 || kernel == frames.size()) return false;
+  const std::string_view caller = frames[kernel - 1];
+  return StartsWithAnyOf(caller, kClears) ||
+         std::find(std::begin(kAsks), std::end(kAsks), caller) != std::end(kAsks);
+}
+
+// Whether the stack is of the first thread of its process, or is of none: those that keep the
+// program's name differ by where they begin.
+bool IsOfThreads(const Sampled& stack, bool are_first) {
+  return !HasFrame(stack, "[truncated]") && IsOfFirstThread(stack) == are_first;
+}
+
 }  // namespace
+
+std::optional<double> NewMemoryRatio(const RunView& run, const Outside& outside) {
+  const OutsideUnit& unit = outside.units[outside.culprit];
+  // Of what unpacks batches its functions say more.
+  constexpr OutsideLimit kLimits[] = {OutsideLimit::kProducers, OutsideLimit::kCores,
+                                      OutsideLimit::kConsumer, OutsideLimit::kAlone};
+  const OutsideLimit limit = outside.findings[0].limit;
+  const bool may_be = std::find(std::begin(kLimits), std::end(kLimits), limit) != std::end(kLimits);
+  if (!may_be || unit.shares.on_cpu < kMostlyComputes) return std::nullopt;
+  const bool is_main = outside.groups[unit.key_group].main;
+  int64_t all = 0, of_memory = 0;
+  for (const StackRow& row : run.stacks) {
+    if (!IsOf(row, outside, unit)) continue;
+    const Sampled stack = {Split(row.folded), row.samples_count};
+    if (!IsOfThreads(stack, is_main)) continue;
+    all += stack.count;
+    if (IsForMemory(stack.frames)) of_memory += stack.count;
+  }
+  const double ratio =
+      static_cast<double>(of_memory) / static_cast<double>(std::max<int64_t>(all, 1));
+  const bool is_seen = all >= kFewestSamples && ratio >= kNewMemory;
+  return is_seen ? std::optional(ratio) : std::nullopt;
+}
 
 std::optional<std::string> PlaceOnCpu(const RunView& run, const Outside& outside,
                                       const OutsideUnit& unit) {
@@ -97,8 +155,7 @@ std::optional<std::string> PlaceOnCpu(const RunView& run, const Outside& outside
     if (HasFrame(stack, "_PyEval_EvalFrame")) return std::nullopt;
     // Threads of Go run whatever is due.
     if (HasFrame(stack, "runtime.goexit")) return std::nullopt;
-    // Those that keep the program's name differ from its first one by where they begin.
-    if (HasFrame(stack, "[truncated]") || IsOfFirstThread(stack) != is_main) continue;
+    if (!IsOfThreads(stack, is_main)) continue;
     all += stack.count;
     stacks.push_back(std::move(stack));
   }

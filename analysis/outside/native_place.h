@@ -16,4 +16,10 @@ namespace headrace::analysis {
 std::optional<std::string> PlaceOnCpu(const RunView& run, const Outside& outside,
                                       const OutsideUnit& unit);
 
+// Of the time on a CPU of those of the unit that limits, the share that goes into memory that was
+// asked for anew: the kernel clears it when it is first touched, and takes it back. Nothing where
+// that is less than kNewMemory, where these threads do not mostly compute, or where another limit
+// than what they compute is found, or its functions say more.
+std::optional<double> NewMemoryRatio(const RunView& run, const Outside& outside);
+
 }  // namespace headrace::analysis

@@ -17,6 +17,7 @@
 #include "analysis/outside/flavour.h"
 #include "analysis/outside/judge.h"
 #include "analysis/outside/lost_share.h"
+#include "analysis/outside/native_place.h"
 #include "analysis/outside/ranks_seen.h"
 #include "analysis/outside/slices.h"
 #include "analysis/outside/steady.h"
@@ -559,6 +560,7 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
   }
   out.is_step_elsewhere = IsStepElsewhere(out, culprit);
   out.compute_place = ComputePlace(run, out);
+  out.new_memory_ratio = NewMemoryRatio(run, out);
   out.is_asked_over_network = IsAskedOverNetwork(run, out);
   out.decided = out.findings[0].limit != OutsideLimit::kNone &&
                 out.findings[0].limit != OutsideLimit::kAlone &&

@@ -241,8 +241,14 @@ bool IsStepUnseen(const RunView& run) {
 }
 
 std::optional<BesideTraining> BesideTrainingByFunctions(const RunView& run) {
-  const std::set<int64_t> ids = TrainersOf(run);
-  return LookBesideTraining(run, {ids.begin(), ids.end()});
+  const std::set<int64_t> all = TrainersOf(run);
+  const std::vector<int64_t> ids(all.begin(), all.end());
+  const std::optional<BesideTraining> beside = LookBesideTraining(run, ids);
+  // A copy to a device waits for what that computes.
+  const bool has_device =
+      std::any_of(run.accelerator_use.begin(), run.accelerator_use.end(),
+                  [](const AcceleratorUseRow& row) { return row.use_ratio >= kAcceleratorUnused; });
+  return has_device ? beside : Larger(beside, LookAtOwnLoading(run, ids));
 }
 
 }  // namespace headrace::analysis

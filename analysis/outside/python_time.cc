@@ -71,6 +71,8 @@ bool IsRecognised(const PythonFrame& frame) {
   return IsLoader(frame) || HandsOver(frame) || IsStep(frame);
 }
 
+bool Writes(const PythonFrame& frame) { return WritingOf(frame) != Writing::kNone; }
+
 // Parts of a function that the program is in one after the other: lines in no loop, or loops.
 struct Part {
   int64_t samples_count = 0;
@@ -152,13 +154,16 @@ size_t FindLoop(Samples* samples) {
     });
     const bool has_loops = is_own && KeepLoops(depth, samples);
     Shares<Function> calls, recognised;  // of which functions; of those that lead to known ones
+    Shares<Function> no_setup;           // of those, and of those that save or report
     double asks_s = 0;
     for (const Sample& sample : *samples) {
       const Function call = FunctionAt(sample, depth + 1);
       calls.Add(call, sample.seconds);
       const auto begin = sample.frames.begin() + static_cast<std::ptrdiff_t>(depth) + 1;
-      if (!call.first.empty() && std::any_of(begin, sample.frames.end(), IsRecognised)) {
-        recognised.Add(call, sample.seconds);
+      const bool is_known = std::any_of(begin, sample.frames.end(), IsRecognised);
+      if (!call.first.empty() && is_known) recognised.Add(call, sample.seconds);
+      if (!call.first.empty() && (is_known || std::any_of(begin, sample.frames.end(), Writes))) {
+        no_setup.Add(call, sample.seconds);
       }
       const bool asks = sample.frames[depth].asks && !call.first.empty() && begin->is_own;
       if (asks) asks_s += sample.seconds;
@@ -166,8 +171,8 @@ size_t FindLoop(Samples* samples) {
     Function next = calls.Most();
     if (calls.MostRatio() < kMostOfALoop) {
       // In a library's function set-up may be as long as the loop that it leads to.
-      if (has_loops || recognised.MostRatio() < kMostOfALoop) return depth;
-      next = recognised.Most();
+      if (has_loops || no_setup.MostRatio() < kMostOfALoop) return depth;
+      next = no_setup.Most();
     }
     const bool asks = asks_s >= kSmallStall * calls.all_s();
     if (next.first.empty() || (has_loops && asks)) return depth;
@@ -500,7 +505,22 @@ std::optional<BesideTraining> LookBesideTraining(const RunView& run,
     if (kind != Reading::Kind::kWaits) busy_s += sample.seconds;
     return kind == Reading::Kind::kSteps;
   });
-  return FindWriting(steps, depth + 1, busy_s);
+  return Larger(FindWriting(steps, depth + 1, busy_s), FindCompiling(steps, depth + 1, busy_s));
+}
+
+std::optional<BesideTraining> LookAtOwnLoading(const RunView& run,
+                                               const std::vector<int64_t>& process_ids) {
+  double sampled_s = 0, busy_s = 0;
+  Samples samples = MainThreadSamples(run, process_ids, false, &sampled_s);
+  LeaveFit(&samples);
+  const size_t depth = FindLoop(&samples);
+  const auto loads = StacksOf(samples, [&](const Sample& sample) {
+    const Reading reading = Read(sample.frames, depth);
+    if (reading.kind == Reading::Kind::kWaits || reading.of_loader) return false;
+    busy_s += sample.seconds;
+    return reading.kind == Reading::Kind::kLoads && !reading.by_name;
+  });
+  return FindOwnLoading(loads, depth, busy_s);
 }
 
 }  // namespace headrace::analysis

@@ -47,6 +47,11 @@ struct PythonTime {
 std::optional<BesideTraining> LookBesideTraining(const RunView& run,
                                                  const std::vector<int64_t>& process_ids);
 
+// What they load by themselves, outside of every loader: what makes a batch of a loader's rows.
+// Nothing where that is hardly worth a word of their time without waits and loaders.
+std::optional<BesideTraining> LookAtOwnLoading(const RunView& run,
+                                               const std::vector<int64_t>& process_ids);
+
 // The operator that takes longest beside `operator_name`, and more than half as long; empty: none
 // does, or that one is not known.
 std::string OperatorBeside(const PythonTime& time);

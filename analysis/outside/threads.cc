@@ -1,5 +1,8 @@
 #include "analysis/outside/threads.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace headrace::analysis {
 namespace {
 
@@ -30,26 +33,36 @@ bool EndedByThreads(WaitCause cause) {
          cause == WaitCause::kNetwork || cause == WaitCause::kOther;
 }
 
+namespace {
+
+template <size_t kCount>
+bool StartsWithAny(std::string_view thread, const std::string_view (&names)[kCount]) {
+  return std::any_of(std::begin(names), std::end(names),
+                     [&](std::string_view name) { return thread.starts_with(name); });
+}
+
+}  // namespace
+
 bool IsOfJava(std::string_view thread) {
   // Those of HotSpot that show in a thread dump without any of the program's.
-  constexpr std::string_view kNames[] = {
-      "VM Thread",       "VM Periodic Tas", "GC Thread",       "G1 ",
-      "C1 CompilerThre", "C2 CompilerThre", "Sweeper thread",  "Signal Dispatch",
-      "Service Thread",  "Monitor Deflati", "Reference Handl", "Finalizer",
-      "Common-Cleaner",  "Notification Th"};
-  for (const std::string_view name : kNames) {
-    if (thread.starts_with(name)) return true;
-  }
-  return false;
+  constexpr std::string_view kNames[] = {"VM Periodic Tas", "G1 ",
+                                         "C1 CompilerThre", "C2 CompilerThre",
+                                         "Sweeper thread",  "Signal Dispatch",
+                                         "Service Thread",  "Monitor Deflati",
+                                         "Reference Handl", "Finalizer",
+                                         "Common-Cleaner",  "Notification Th"};
+  return StartsWithAny(thread, kNames) || StopsForGarbage(thread);
+}
+
+bool StopsForGarbage(std::string_view thread) {
+  constexpr std::string_view kNames[] = {"GC Thread", "GC task thread", "ParGC", "VM Thread"};
+  return StartsWithAny(thread, kNames);
 }
 
 bool IsOfRanks(std::string_view thread) {
   constexpr std::string_view kNames[] = {"gloo", "pt_gloo", "nccl",    "NCCL", "pt_nccl",
                                          "ucx",  "ucp_",    "horovod", "mpi_", "orte_"};
-  for (const std::string_view name : kNames) {
-    if (thread.starts_with(name)) return true;
-  }
-  return false;
+  return StartsWithAny(thread, kNames);
 }
 
 std::string WithoutMain(const std::string& thread) {

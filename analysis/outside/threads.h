@@ -35,6 +35,9 @@ bool EndedByThreads(WaitCause cause);
 // A thread that a Java virtual machine has for itself, by the first 15 characters of its name.
 bool IsOfJava(std::string_view thread);
 
+// One of these that collects garbage while the program's own threads stand still, and else sleeps.
+bool StopsForGarbage(std::string_view thread);
+
 // A thread by which a library exchanges gradients with other ranks (Gloo, NCCL, UCX, MPI, Horovod).
 bool IsOfRanks(std::string_view thread);
 

@@ -13,9 +13,9 @@ const char* UnitRoleName(UnitRole role) {
 }
 
 const char* OutsideLimitName(OutsideLimit limit) {
-  constexpr const char* kNames[] = {"producers",   "cores",     "storage", "network",  "lock",
-                                    "interpreter", "hand-over", "sleep",   "consumer", "pauses",
-                                    "own work",    "alone",     "none"};
+  constexpr const char* kNames[] = {
+      "producers", "cores", "storage",  "network", "lock",     "interpreter", "garbage collection",
+      "hand-over", "sleep", "consumer", "pauses",  "own work", "alone",       "none"};
   return kNames[static_cast<int>(limit)];
 }
 
@@ -72,6 +72,8 @@ std::string Outside::LimitWord(OutsideLimit limit) const {
       return "the lock of Python's interpreter (GIL)";
     case OutsideLimit::kLock:
       return "a lock";
+    case OutsideLimit::kCollector:
+      return "garbage collection";
     case OutsideLimit::kHandOver:
       return "the hand-over of objects between processes";
     case OutsideLimit::kSleep:

@@ -71,6 +71,7 @@ enum class OutsideLimit : uint8_t {
   kNetwork,
   kLock,
   kInterpreter,  // Python's, of which one thread at a time runs
+  kCollector,    // garbage collection, for which a run-time stops the program's threads
   kHandOver,     // packing objects, and sending them from one process to another
   kSleep,
   kConsumer,
@@ -151,6 +152,9 @@ struct Outside : SeenThreads {
   // Where findings[0] is that threads compute: the function of the program in which they do that
   // most of their time. Empty: not known.
   std::string compute_place;
+  // And the share of their time on a CPU that goes into memory that was asked for anew; where it is
+  // much.
+  std::optional<double> new_memory_ratio;
   bool is_asked_over_network = false;  // the unit of findings[0] is another process, a server
   std::optional<WorkerTime> workers;   // of those of PyTorch that limit, by their stacks
   // Share of the consumer's time in which its main thread waited for Python's interpreter, by

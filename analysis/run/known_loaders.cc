@@ -32,6 +32,10 @@ constexpr KnownLoader kKnownLoaders[] = {
      "tf.data ", kTfDataPool, "prefetch"},
     {"tf.data TextLineDataset", "num_parallel_reads", "parallel read", "parallel reads", nullptr,
      "tf.data ", kTfDataPool, "prefetch"},
+    {"tf.data interleave", "num_parallel_calls", "parallel call", "parallel calls", nullptr,
+     "tf.data ", kTfDataPool, "prefetch", false,
+     "interleave() asks as many sources at once as its cycle_length says, and one after the other "
+     "without num_parallel_calls. Raise both, or make what a source does cheaper."},
     {"tf.data *", "num_parallel_calls", "parallel call", "parallel calls", nullptr, "tf.data ",
      kTfDataPool, "prefetch"},
     {"ray.data collate", "", "thread", "threads", nullptr, nullptr, nullptr, nullptr, false,

@@ -358,6 +358,15 @@ Writing WritingOf(const PythonFrame& frame) {
   return keeps && !IsInAny(frame, kOtherCheckpoints) ? Writing::kSaves : Writing::kNone;
 }
 
+bool Compiles(const PythonFrame& frame) {
+  // Of torch all of it is below convert_frame; other files of its compiler run what it has made.
+  constexpr std::string_view kFiles[] = {"jax/_src/compiler.py", "jax/_src/interpreters/mlir.py",
+                                         "jax/_src/interpreters/partial_eval.py",
+                                         "tensorflow/python/framework/func_graph.py",
+                                         "torch/_dynamo/convert_frame.py"};
+  return IsInAny(frame, kFiles);
+}
+
 bool Waits(const std::vector<PythonFrame>& frames) {
   constexpr std::string_view kFiles[] = {"selectors.py",
                                          "threading.py",

@@ -67,6 +67,9 @@ bool SaysItWrites(const PythonFrame& frame);
 enum class Writing : uint8_t { kNone, kSaves, kReports };
 Writing WritingOf(const PythonFrame& frame);
 
+// Functions of libraries that make programs of what Python says: what traces, and what compiles.
+bool Compiles(const PythonFrame& frame);
+
 // The outermost of the frames from `first` on that writes by either; the end: none does.
 std::vector<PythonFrame>::const_iterator FirstWriter(const std::vector<PythonFrame>& frames,
                                                      size_t first);

@@ -52,8 +52,15 @@ void AddStall(const Statements& statements, FirstPage* page) {
     return;
   }
   const double stall = analysis::JobStall(statements);
-  page->badge = StallGrade(stall);
-  page->severity = SeverityOf(stall);
+  const double loading = analysis::LoadingRatio(statements);
+  page->badge = StallGrade(loading);
+  page->severity = SeverityOf(loading);
+  if (loading > stall) {
+    page->verdict = fmt::format(
+        "The trainer spends {:.0f} % of each step in loading of its own, and waits {} for batches.",
+        100 * (loading - stall), FormatPercent(stall));
+    return;
+  }
   if (analysis::DevicesLimit(statements)) {
     page->verdict = fmt::format(
         "The GPU is busy {} of the time. Meanwhile the trainer's thread waited {} of each step for "
@@ -163,6 +170,10 @@ void AddNext(const Statements& statements, bool advised, FirstPage* page) {
 
 // The advice `text` of a trainer that does something beside training.
 std::string WithBesideTraining(std::string text, const analysis::BesideTraining& beside) {
+  if (beside.IsMostlyLoading() && text.starts_with(analysis::kPipelineKeepsUp)) {
+    return fmt::format("The loader keeps up, and the trainer loads in {} by itself: {}.",
+                       beside.place.name, beside.advice);
+  }
   const size_t at = text.find(analysis::kOnlyTheStep);
   const std::string advice = fmt::format("{}: that is {:.0f} % of what the trainer does.",
                                          Capital(beside.advice), 100 * beside.place.ratio);

@@ -26,18 +26,41 @@ using analysis::RunView;
 
 bool IsTorch(const Outside& seen) { return seen.flavour == OutsideFlavour::kTorch; }
 
-// What reads look like, if that was measured: "; a read is 4.00 KiB long and takes 95 us".
-std::string ReadSizes(const RunView& run) {
-  double requests = 0, bytes = 0, latency = 0;
+// Requests to devices of one direction by the program's own processes: how many, and of what size
+// and latency together.
+struct Requests {
+  double count = 0, bytes = 0, latency_ns = 0;
+};
+
+Requests RequestsOf(const RunView& run, const char* direction) {
+  Requests sum;
   for (const analysis::MeasurementRow& row : run.measurements) {
-    if (row.cause != "read" || !row.value) continue;
-    if (row.metric == "block_requests_count") requests += *row.value;
-    if (row.metric == "block_bytes") bytes += *row.value;
-    if (row.metric == "block_latency_ns") latency += *row.value;
+    if (row.cause != direction || !row.value || !row.process_id || row.bucket) continue;
+    if (row.metric == "block_requests_count") sum.count += *row.value;
+    if (row.metric == "block_bytes") sum.bytes += *row.value;
+    if (row.metric == "block_latency_ns") sum.latency_ns += *row.value;
   }
-  if (requests <= 0) return "";
-  std::string text = fmt::format("; a read is {} long", FormatBytes(bytes / requests));
-  if (latency > 0) text += fmt::format(" and takes {}", FormatDuration(latency / requests));
+  return sum;
+}
+
+// With what the requests look like, if that was measured: "; a read is 4.00 KiB long and takes 95
+// us". A program that hardly reads waits for what it writes.
+std::string AdviceForStorage(const RunView& run) {
+  constexpr double kMostly = 4;    // times
+  constexpr double kSeveral = 20;  // requests
+  const Requests reads = RequestsOf(run, "read"), writes = RequestsOf(run, "write");
+  const bool is_writing =
+      writes.count >= kSeveral && writes.latency_ns > kMostly * reads.latency_ns;
+  const Requests& requests = is_writing ? writes : reads;
+  std::string text =
+      is_writing ? "write fewer and larger pieces, and force them to the disk less often (fsync)"
+                 : "larger or fewer reads, more of them at once, or data on a faster device";
+  if (requests.count <= 0) return text;
+  text += fmt::format("; a {} is {} long", is_writing ? "write" : "read",
+                      FormatBytes(requests.bytes / requests.count));
+  if (requests.latency_ns > 0) {
+    text += fmt::format(" and takes {}", FormatDuration(requests.latency_ns / requests.count));
+  }
   return text;
 }
 
@@ -360,8 +383,7 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
     case OutsideLimit::kCores:
       return AdviceForCores(seen);
     case OutsideLimit::kStorage:
-      return "larger or fewer reads, more of them at once, or data on a faster device" +
-             ReadSizes(run);
+      return AdviceForStorage(run);
     case OutsideLimit::kNetwork:
       return AdviceForNetwork(seen);
     case OutsideLimit::kInterpreter:
@@ -372,6 +394,9 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
       return fmt::format(
           "hold the lock for less time or split it: more {} only wait for it",
           analysis::StandsAtAFileLock(seen.units[seen.culprit].shares) ? "processes" : "threads");
+    case OutsideLimit::kCollector:
+      return "allocate less in each step (use objects again, larger arrays in place of many small "
+             "objects), a larger heap (-Xmx), and no System.gc()";
     case OutsideLimit::kHandOver:
       return analysis::HandsOverTasks(seen) ? kSendOnce : kShareMemory;
     case OutsideLimit::kSleep:
@@ -432,7 +457,9 @@ std::optional<double> WaitsForUnseen(const Outside& seen) {
   return waits > 0.5 ? std::optional(waits) : std::nullopt;
 }
 
-std::string Advice(const RunView& run, const Outside& seen) {
+namespace {
+
+std::string AdviceForLimit(const RunView& run, const Outside& seen) {
   // Whether it loads or trains is not decided: advice for one of them would say that it is.
   if (!seen.decided && !seen.HasProducers() && !seen.WaitsAlone()) return AdviceAlone(seen);
   const std::string advice = AdviceOf(run, seen);
@@ -442,9 +469,26 @@ std::string Advice(const RunView& run, const Outside& seen) {
              : fmt::format("{}. More of them let such waits overlap. Or {}", ahead, advice);
 }
 
+}  // namespace
+
+std::string Advice(const RunView& run, const Outside& seen) {
+  const std::string advice = AdviceForLimit(run, seen);
+  if (!seen.new_memory_ratio) return advice;
+  constexpr const char* kKeep =
+      "keep memory for the next batch instead of allocating it anew: the kernel clears it each "
+      "time "
+      "that it is first touched";
+  const bool beside = seen.beside_training && seen.beside_training->IsMost();
+  if (seen.culprit != 0 || beside || advice.empty()) {
+    return advice.empty() ? kKeep : fmt::format("{}. Also {}", advice, kKeep);
+  }
+  return fmt::format("{}. Or, {}", kKeep, advice);
+}
+
 std::optional<double> MostGain(const Outside& seen) {
   if (seen.findings[0].limit == OutsideLimit::kConsumer || !seen.HasProducers())
     return std::nullopt;
+  if (seen.goroutines && seen.culprit == 0) return std::nullopt;  // its threads' waits tell nothing
   // What holds all of it back holds back its step, too.
   const bool is_held = seen.core_budget.quota || seen.IsHeldBack();
   if (seen.findings[0].limit == OutsideLimit::kCores && is_held) return std::nullopt;

@@ -206,6 +206,12 @@ std::string Unknown(const Outside& seen) {
   return unknown;
 }
 
+// What threads of Go wait for each other says nothing then.
+bool IsGoroutineAtStorage(const Outside& seen) {
+  return seen.decided && seen.findings[0].limit == OutsideLimit::kStorage && seen.goroutines &&
+         seen.goroutines->WaitsForStorage();
+}
+
 void AddOutsideStall(const Outside& seen, FirstPage* page) {
   const std::string who = Capital(seen.ConsumerWord());
   if (seen.IsByFunctions()) {
@@ -217,6 +223,24 @@ void AddOutsideStall(const Outside& seen, FirstPage* page) {
     page->severity = SeverityOf(*waits);
     page->verdict = fmt::format("{} waits for batches {} of its time, by its sampled functions.",
                                 who, FormatPercent(*waits));
+    return;
+  }
+  if (seen.decided && seen.findings[0].limit == OutsideLimit::kCollector) {
+    page->badge = "GARBAGE COLLECTION";
+    const OutsideUnit& unit = seen.units[seen.culprit];
+    page->verdict = fmt::format(
+        "{} waits at a lock while garbage is collected: the threads that do so use {:.1f} cores.",
+        who, unit.shares.on_cpu * std::max(1.0, unit.threads_count));
+    return;
+  }
+  if (IsGoroutineAtStorage(seen)) {
+    const analysis::StorageWaits& waits = seen.goroutines->storage;
+    page->badge = "GOROUTINES";
+    page->verdict =
+        waits.is_main ? fmt::format("{}'s main goroutine waits for storage {} of the time.", who,
+                                    Share(waits.goroutines))
+                      : fmt::format("Goroutines of {} wait for storage, {:.1f} of them at a time.",
+                                    waits.entry, waits.goroutines);
     return;
   }
   if (!seen.HasProducers()) {
@@ -311,8 +335,10 @@ std::string LimitOfOne(const Outside& seen) {
   if (!seen.decided && (first.limit == OutsideLimit::kAlone || is_one)) {
     const std::string in_turn = InTurn(seen);
     const bool tells = in_turn.empty() && seen.beside_training;
+    const bool is_placed = in_turn.empty() && !seen.compute_place.empty();
     return fmt::format(
-        "{} ({}){}{}", LimitWord(seen, OutsideLimit::kAlone), unit.name,
+        "{} ({}{}){}{}", LimitWord(seen, OutsideLimit::kAlone), unit.name,
+        is_placed ? ", most of it in " + seen.compute_place : "",
         in_turn.empty() ? "" : ": " + in_turn,
         tells ? ": " + seen.beside_training->Words("it", seen.beside_training->place.name) : "");
   }
@@ -326,6 +352,9 @@ std::string LimitOfOne(const Outside& seen) {
     }
     if (first.limit == OutsideLimit::kCores && analysis::TakesCores(seen)) {
       return fmt::format("{}; {} hardly gets one", named(first), unit.name);
+    }
+    if (IsGoroutineAtStorage(seen) && seen.culprit == 0) {
+      return fmt::format("{}: the main goroutine, in {}", named(first), seen.activity_place);
     }
     const bool said = LimitWord(seen, first.limit) == unit.name;
     const std::string pids = Pids(seen, unit);
@@ -362,7 +391,13 @@ std::string LimitOfOne(const Outside& seen) {
   return text;
 }
 
-std::string LimitLine(const Outside& seen) { return RankWord(seen) + LimitOfOne(seen); }
+std::string LimitLine(const Outside& seen) {
+  const std::string memory = seen.new_memory_ratio
+                                 ? fmt::format("; {} of its time on a CPU is for new memory",
+                                               Share(*seen.new_memory_ratio))
+                                 : "";
+  return RankWord(seen) + LimitOfOne(seen) + memory;
+}
 
 // " Of them pid 4321 works 96.2 % of its time, the others 15.0 %."; empty where they work alike.
 std::string SlowestText(const OutsideUnit& unit) {
@@ -441,7 +476,8 @@ void AddOutsideFacts(const RunView& run, const Outside& seen, Section* section) 
                      Quantity::Of(first.probability, headrace::Unit::kRatio, Source::kEstimate)}};
   const bool by_functions = seen.IsByFunctions();
   const std::optional<double> waits = WaitsForUnseen(seen);
-  if (by_functions || waits || seen.HasProducers()) {  // else line 1 has none either
+  const bool is_graded = by_functions || waits || seen.HasProducers();
+  if (is_graded && !IsGoroutineAtStorage(seen)) {  // else line 1 has none either
     const double ratio = by_functions             ? seen.InLoader().value_or(seen.stall_ratio)
                          : waits                  ? *waits
                          : seen.is_step_elsewhere ? 0

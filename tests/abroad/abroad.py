@@ -138,7 +138,7 @@ class Abroad:
         if name.endswith(".rs"):
             return self.built("rustc", ["-O", "-g", "-o", str(self.folder / name[:-3]), str(self.programs / name)])
         if name.endswith(".cc"):
-            return self.built("c++", ["-O2", "-pthread", "-o", str(self.folder / name[:-3]), str(self.programs / name)])
+            return self.built("c++", ["-std=c++20", "-O2", "-pthread", "-o", str(self.folder / name[:-3]), str(self.programs / name)])
         if name.startswith("cuda_") and not self.has_device():
             return f"{self.arguments.python} sees no CUDA device"
         module = self.needs.get(name)

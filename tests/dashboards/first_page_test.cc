@@ -336,6 +336,34 @@ TEST(FirstPage, ATrainerThatMostlyValidatesIsToldSo) {
   }
 }
 
+// What is around the loader is loading, too: no line says that the input keeps up.
+TEST(FirstPage, ATrainerThatLoadsByItselfIsInputBound) {
+  RunView run = analysis::RecordOneThread({.load_cpu_s = 0.00005, .step_cpu_s = 0.01}, 10, 3);
+  analysis::MeasurementRow took;
+  took.metric = "rank_steps_count";
+  took.process_id = 100;
+  took.value = 1000;
+  run.measurements.push_back(took);
+  const std::string main = "<module> (train.py:40, no loop);main (train.py:30, loop 28";
+  analysis::Sample("MainThread", main + ", next);day_by_day (train.py:12, loop 10)", 8, &run);
+  analysis::Sample("MainThread", main + ");Tensor.backward (torch/_tensor.py:623)", 2, &run);
+  const analysis::Statements statements = analysis::MakeStatements(run);
+  EXPECT_NEAR(analysis::LoadingRatio(statements), 0.8, 0.02);
+  const std::string page = Page(MakeReport(run, statements), 200);
+  for (const char* words :
+       {"HIGHLY input-bound", "in loading of its own, and waits", "the trainer, loading (prob",
+        "The loader keeps up, and the trainer loads in day_by_day (train.py:12) by itself: move"}) {
+    EXPECT_THAT(page, HasSubstr(words));
+  }
+  // A copy to a device waits for what that computes.
+  analysis::AcceleratorUseRow use;
+  use.device = "GPU 0";
+  use.duration_ns = run.run.duration_ns;
+  use.use_ratio = 0.9;
+  run.accelerator_use.push_back(use);
+  EXPECT_LT(analysis::LoadingRatio(analysis::MakeStatements(run)), 0.1);
+}
+
 // A part of what the trainer does stands beside its step, and does not take its place.
 TEST(FirstPage, ATrainerThatAlsoSavesIsToldBoth) {
   RunView run = analysis::RecordOneThread({.load_cpu_s = 0.00005, .step_cpu_s = 0.01}, 10, 3);

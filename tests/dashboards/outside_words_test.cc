@@ -521,5 +521,52 @@ TEST(LossWords, OfWhatTheRecorderCounts) {
   for (const auto& each : kCases) EXPECT_EQ(AffectedBy(each.what), each.affected) << each.what;
 }
 
+// Go moves goroutines between threads: what these wait for each other says nothing.
+TEST(OutsideWords, AGoroutineThatWaitsForStorageIsNamed) {
+  analysis::RunView run = LimitedByWorkers();
+  Outside seen = analysis::LookFromOutside(run);
+  seen.findings = {{OutsideLimit::kStorage, 0.75}};
+  seen.decided = true;
+  seen.culprit = 0;
+  seen.activity_place = "main.save, os.(*File).Sync";
+  seen.goroutines.emplace().storage = {0.6, "runtime.main", true, 0.2, seen.activity_place};
+  for (const char* metric : {"block_requests_count", "block_latency_ns"}) {
+    for (const auto& [direction, value] : {std::pair{"read", 1.0}, std::pair{"write", 900.0}}) {
+      analysis::MeasurementRow row;
+      row.metric = metric;
+      row.cause = direction;
+      row.value = value;
+      run.measurements.push_back(row);
+    }
+  }
+  const analysis::RunView of_others = run;
+  for (analysis::MeasurementRow& row : run.measurements) row.process_id = 100;
+  FirstPage beside_others;
+  AddOutsidePage(of_others, seen, &beside_others);
+  EXPECT_THAT(LineOf(beside_others, "fix"), HasSubstr("larger or fewer reads"));
+  FirstPage page;
+  AddOutsidePage(run, seen, &page);
+  EXPECT_EQ(page.badge, "GOROUTINES");
+  EXPECT_THAT(page.verdict, HasSubstr("main goroutine waits for storage 60.0 % of the time"));
+  EXPECT_THAT(LineOf(page, "limit"), HasSubstr("in main.save, os.(*File).Sync"));
+  EXPECT_THAT(LineOf(page, "fix"), HasSubstr("force them to the disk less often"));
+  EXPECT_EQ(LineOf(page, "next"), "");
+  seen.goroutines->storage = {0.6, "main.feed", false, 0.3, ""};
+  FirstPage other;
+  AddOutsidePage(run, seen, &other);
+  EXPECT_THAT(other.verdict, HasSubstr("Goroutines of main.feed wait for storage, 0.6 of them"));
+}
+
+TEST(OutsideWords, GarbageCollectionIsCalledSo) {
+  const analysis::RunView run = LimitedByWorkers();
+  Outside seen = analysis::LookFromOutside(run);
+  seen.findings = {{OutsideLimit::kCollector, 0.9}};
+  FirstPage page;
+  AddOutsidePage(run, seen, &page);
+  EXPECT_EQ(page.badge, "GARBAGE COLLECTION");
+  EXPECT_THAT(LineOf(page, "limit"), HasSubstr("garbage collection"));
+  EXPECT_THAT(LineOf(page, "fix"), HasSubstr("-Xmx"));
+}
+
 }  // namespace
 }  // namespace headrace::dashboards

@@ -160,5 +160,21 @@ TEST(OwnWorkWords, TheTrainersThreadIsNamedByItsFunctions) {
   EXPECT_THAT(SampledWords(python), testing::EndsWith("and is in its step 30.0 %."));
 }
 
+// A thread that nothing feeds says where it computes, and what for.
+TEST(OwnWorkWords, NewMemoryIsNamedWithAdvice) {
+  analysis::OutsideRun run;
+  run.Process(100, 1, "feed", "./feed").OnCpu(100, "feed (main)", 0.99);
+  const std::string root = "feed;_start;__libc_start_call_main;main;Grid::Fill;";
+  analysis::SampleOnCpu("feed", root + "__memset_avx2;[kernel]", 6, &run.view);
+  analysis::SampleOnCpu("feed", root + "sum", 4, &run.view);
+  FirstPage page;
+  AddOutsidePage(run.view, analysis::LookFromOutside(run.view), &page);
+  EXPECT_EQ(LineOf(page, "limit"),
+            "one thread that loads and computes in turn (feed's main thread, most of it in "
+            "Grid::Fill); 60.0 % of its time on a CPU is for new memory");
+  EXPECT_THAT(LineOf(page, "fix"), HasSubstr("keep memory for the next batch"));
+  EXPECT_THAT(LineOf(page, "fix"), HasSubstr("Or, if it loads data"));
+}
+
 }  // namespace
 }  // namespace headrace::dashboards

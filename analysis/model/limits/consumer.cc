@@ -45,7 +45,7 @@ class Consumer final : public LimitKind {
   }
   std::string WithoutSetting(const PipelineModel& model, const Limit& /*limit*/,
                              const std::string& /*culprit*/) const override {
-    return fmt::format("Nothing in the pipeline: it keeps up. {}",
+    return fmt::format("{} {}", kPipelineKeepsUp,
                        StepWaits(model.run()) ? "Only a step that computes or waits less is faster."
                                               : kOnlyTheStep);
   }

@@ -190,7 +190,7 @@ void AddBottleneck(const analysis::Statements& statements, Section* section) {
   }
   section->facts = {
       {"state", ReportStateName(StateOf(bottleneck.verdict))},
-      {"grade", StallGradeKey(job_stall)},
+      {"grade", StallGradeKey(analysis::LoadingRatio(statements))},
       {"stall_ratio", stall},
       {"observed.batches_per_second", Number(model.demands().rate, Unit::kPerSecond, "")},
       {"observed.rows_per_second",
@@ -199,6 +199,11 @@ void AddBottleneck(const analysis::Statements& statements, Section* section) {
   if (statements.earlier) AddEarlier(*statements.earlier, section);
   if (bottleneck.verdict == Verdict::kUndecided) {
     section->facts.push_back({"measure", bottleneck.measure});
+  }
+  if (statements.own_loading) {
+    section->facts.push_back({"own_loading.name", statements.own_loading->name});
+    section->facts.push_back({"own_loading.ratio", Quantity::Of(statements.own_loading->ratio,
+                                                                Unit::kRatio, Source::kEstimate)});
   }
   if (const std::string slower = analysis::Words(model.phases().slower); !slower.empty()) {
     section->facts.push_back({"slower_part", slower});

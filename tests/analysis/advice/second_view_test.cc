@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/advice/statements.h"
+#include "analysis/outside/python_places.h"
 #include "tests/analysis/made_runs.h"
 #include "tests/analysis/outside_run.h"
 
@@ -155,6 +156,37 @@ TEST(SecondView, AnotherTrainerThanTheAccountsOneIsNotAsked) {
   ASSERT_TRUE(statements.bottleneck) << statements.withheld;
   EXPECT_DOUBLE_EQ(FirstOf(statements).probability, kMostOfOthersPrograms);
   EXPECT_THAT(statements.bottleneck->disagreement, IsEmpty());
+}
+
+// What a generator of the program makes of a loader's rows is in no operator: it is the trainer's.
+TEST(SecondView, LoadingAroundTheLoaderIsNoStep) {
+  const std::string main = "<module> (train.py:40, no loop);main (train.py:30, loop 28";
+  for (const bool in_generator : {true, false}) {
+    RunView run = RecordOneThread({.load_cpu_s = 0.00005, .step_cpu_s = 0.01}, 10, 3);
+    OutsideRun threads;
+    threads.Process(100, 1, "python3").OnCpu(100, "python3 (main)", 0.98);
+    run = WithThreads(run, threads.view);
+    MeasurementRow took;
+    took.metric = "rank_steps_count";
+    took.process = "python3";
+    took.process_id = 100;
+    took.value = 1000;
+    run.measurements.push_back(took);
+    Sample("MainThread",
+           in_generator ? main + ", next);day_by_day (train.py:12, loop 10)"
+                        : main + ");Linear.forward (torch/nn/modules/linear.py:125)",
+           8, &run);
+    Sample("MainThread", main + ");Tensor.backward (torch/_tensor.py:623)", 2, &run);
+    const std::optional<BesideTraining> beside = BesideTrainingByFunctions(run);
+    ASSERT_EQ(beside && beside->IsMostlyLoading(), in_generator);
+    const Statements statements = MakeStatements(run);
+    ASSERT_TRUE(statements.bottleneck) << statements.withheld;
+    EXPECT_TRUE(FirstOf(statements).limit.Is(kConsumerLimit)) << FirstOf(statements).limit.name;
+    EXPECT_THAT(statements.bottleneck->disagreement, IsEmpty()) << "the page says that it loads";
+    if (!in_generator) continue;
+    EXPECT_NEAR(beside->place.ratio, 0.8, 0.01);
+    EXPECT_EQ(beside->place.name, "day_by_day (train.py:12)");
+  }
 }
 
 }  // namespace

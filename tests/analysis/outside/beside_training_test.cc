@@ -124,6 +124,24 @@ TEST(Saving, IsNamedByWhatPeopleCallIt) {
   }
 }
 
+// A library's loop calls the step and the saving by functions of its own: neither is set-up.
+TEST(Saving, IsSeenBesideAStepOfALibrarysTrainer) {
+  const std::string loop =
+      "<module> (train.py:40, no loop);Trainer.train (transformers/trainer.py:2300);"
+      "Trainer._inner_training_loop (transformers/trainer.py:2600);";
+  const auto found =
+      Beside({{loop + "Trainer._maybe_log_save_evaluate (transformers/trainer.py:3000);"
+                      "Trainer._save_checkpoint (transformers/trainer.py:3377);"
+                      "save (torch/serialization.py:944)",
+               6},
+              {loop + "Trainer.training_step (transformers/trainer.py:3700);"
+                      "Linear.forward (torch/nn/modules/linear.py:134)",
+               4}});
+  ASSERT_TRUE(IsDoing(found, "saving"));
+  EXPECT_EQ(found->place.name, "Trainer._save_checkpoint (transformers/trainer.py:3377)");
+  EXPECT_NEAR(found->place.ratio, 0.6, 0.01);
+}
+
 TEST(Saving, IsNotNamedWhereItIsNone) {
   for (const std::string saves :
        {";log_softmax (torch/nn/functional.py:2250)", ";log_prob (train.py:12, no loop)",
@@ -230,6 +248,49 @@ TEST(Validation, WhatKerasEvaluatesMayTakeBatchesOrCompute) {
          "(tensorflow/python/eager/polymorphic_function/x.py:833)",
          9, &view);
   EXPECT_FALSE(LookAtPython(view, {100}, false));
+}
+
+TEST(Compiling, IsNamedByWhoAsksForIt) {
+  const std::string tensorflow =
+      ";Function.__call__ (tensorflow/python/eager/polymorphic_function/"
+      "polymorphic_function.py:869);call_function (tensorflow/python/eager/polymorphic_function/"
+      "tracing_compilation.py:132)";
+  const std::string traces =
+      ";_maybe_define_function (tensorflow/python/eager/polymorphic_function/"
+      "tracing_compilation.py:274);func_graph_from_py_func "
+      "(tensorflow/python/framework/func_graph.py:1060);update (train.py:9, no loop)";
+  const auto found = Beside({{kMain + tensorflow + traces, 9.5}, {kMain + tensorflow, 0.5}});
+  ASSERT_TRUE(IsDoing(found, "tracing and compiling"));
+  EXPECT_EQ(found->place.name, "main (train.py:30)");
+  EXPECT_NEAR(found->place.ratio, 0.95, 0.01);
+  EXPECT_TRUE(found->IsMost());
+  EXPECT_FALSE(Beside({{kMain + tensorflow + traces, 2}, {kMain + tensorflow, 8}}));
+  EXPECT_TRUE(IsDoing(Beside({{kMain + ";cache_miss (jax/_src/pjit.py:300);compile_or_get_cached "
+                                       "(jax/_src/compiler.py:400)",
+                               7},
+                              {kMain + ";cache_miss (jax/_src/pjit.py:300)", 3}}),
+                      "tracing and compiling"));
+  // What looks up or runs compiled programs compiles nothing.
+  const std::string looks_up =
+      tensorflow +
+      ";trace_function (tensorflow/python/eager/polymorphic_function/"
+      "tracing_compilation.py:178);_maybe_define_function "
+      "(tensorflow/python/eager/polymorphic_function/tracing_compilation.py:270)";
+  const std::string runs =
+      ";Net.forward (net.py:9, no loop);_fn (torch/_dynamo/eval_frame.py:745);forward "
+      "(torch/_functorch/aot_autograd.py:1201);run (torch/_inductor/compile_fx.py:1500)";
+  for (const std::string& other : {looks_up, runs}) {
+    EXPECT_FALSE(Beside({{kMain + other, 8}, {kBackward, 2}})) << other;
+  }
+  // The first time is much of a short recording.
+  const auto half = Beside({{kMain + tensorflow + traces, 6}, {kMain + tensorflow, 4}});
+  EXPECT_TRUE(half && !half->IsMost());
+  // Of a loader's it is loading.
+  EXPECT_FALSE(Beside({{kMain + kLoader +
+                            ";cache_miss (jax/_src/pjit.py:300);compile_or_get_cached "
+                            "(jax/_src/compiler.py:400)",
+                        7},
+                       {kMain + ";cache_miss (jax/_src/pjit.py:300)", 3}}));
 }
 
 }  // namespace

@@ -24,6 +24,11 @@ struct Go {
     SampleOnCpu("events", "events;runtime.goexit.abi0;" + frames, seconds, &seen.view);
     return *this;
   }
+  Go& Stores(const std::string& frames, double seconds) {
+    SampleOnCpu("events", "events;[storage];runtime.goexit.abi0;" + frames, seconds, &seen.view);
+    seen.view.stacks.back().kind = "off_cpu";
+    return *this;
+  }
   OutsideRun seen;
 };
 
@@ -81,6 +86,45 @@ TEST(Goroutines, OneThatComputesAllTheTimeIsTheLimit) {
   EXPECT_EQ(place("main.fetch", 16, 0.5), "") << "several of them, which may wait in turn";
   EXPECT_EQ(place("main.decode", 9.5, 9), "") << "the main goroutine computes as long";
   EXPECT_EQ(place("main.trainModel", 9.5, 0), "") << "the main goroutine may wait for the step";
+}
+
+// Its waits are spread over the threads that it goes to.
+TEST(Goroutines, OneThatWaitsForStorageIsTheLimit) {
+  const std::string sync = ";os.(*File).Sync;internal/poll.(*FD).Fsync;syscall.Syscall";
+  struct Case {
+    const char* what;
+    double stores_s, main_s;
+    bool is_limit;
+  } kCases[] = {{"it mostly stores", 6, 3, true},
+                {"it stores now and then", 3, 3, false},
+                {"several do so beside each other", 14, 0.1, false}};
+  for (const Case& test : kCases) {
+    SCOPED_TRACE(test.what);
+    Go program;
+    program.Samples("runtime.main;main.main;main.step", test.main_s)
+        .Stores("runtime.main;main.main;main.(*journal).record" + sync, test.stores_s)
+        .Stores("main.main.gowrap1;main.feed" + sync, test.stores_s / 3);
+    const Outside seen = LookFromOutside(program.seen.view);
+    EXPECT_EQ(seen.findings[0].limit == OutsideLimit::kStorage, test.is_limit);
+    if (!test.is_limit) continue;
+    EXPECT_EQ(seen.culprit, 0u);
+    EXPECT_EQ(seen.activity_place, "main.(*journal).record, os.(*File).Sync");
+    EXPECT_LE(seen.findings[0].probability, 0.75);
+  }
+  // Of a goroutine beside the main one.
+  const auto is_limit = [&](double reads_s, double parses_s, double decodes_s) {
+    Go feeds;
+    feeds.Samples("runtime.main;main.main;main.step", 1)
+        .Samples("main.main.gowrap1;main.feed;strconv.Atoi", parses_s)
+        .Samples("main.main.gowrap2;main.decode", decodes_s)
+        .Stores("main.main.gowrap1;main.feed;os.(*File).Read", reads_s);
+    const Outside seen = LookFromOutside(feeds.seen.view);
+    EXPECT_TRUE(seen.findings[0].limit != OutsideLimit::kStorage || seen.culprit != 0);
+    return seen.findings[0].limit == OutsideLimit::kStorage;
+  };
+  EXPECT_TRUE(is_limit(7, 2, 0));
+  EXPECT_FALSE(is_limit(7, 0, 0)) << "a log, perhaps, that is written beside what limits";
+  EXPECT_FALSE(is_limit(5.5, 3.5, 9.5)) << "what comes after it computes longer";
 }
 
 }  // namespace

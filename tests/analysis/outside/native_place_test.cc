@@ -70,5 +70,33 @@ TEST(NativePlace, StandsInTheVerdict) {
   EXPECT_EQ(LookFromOutside(program.seen.view).compute_place, "Augment");
 }
 
+// A function that copies or clears comes to the kernel only where memory is touched first.
+TEST(NewMemory, IsWhatTheKernelClearsForThem) {
+  const auto ratio = [](const std::string& ends, int64_t count) {
+    OutsideRun seen;
+    seen.Process(100, 1, "feed", "./feed").OnCpu(100, "feed (main)", 0.99);
+    SampleOnCpu("feed", kFirstThread + ends, 0.02 * static_cast<double>(count), &seen.view);
+    SampleOnCpu("feed", std::string(kFirstThread) + "Step", 0.8, &seen.view);
+    return LookFromOutside(seen.view).new_memory_ratio;
+  };
+  for (const char* ends :
+       {"Grid;__memset_avx512_unaligned_erms;[kernel]", "cfree;__munmap;[kernel]",
+        "Grid;__memset_avx2;asm_exc_page_fault_[k];exc_page_fault_[k]",
+        "Grid;asm_exc_page_fault_[k];clear_page_erms_[k]"}) {
+    SCOPED_TRACE(ends);
+    const auto seen = ratio(ends, 60);
+    ASSERT_TRUE(seen);
+    EXPECT_NEAR(*seen, 0.6, 0.01);
+    EXPECT_FALSE(ratio(ends, 10)) << "hardly";
+  }
+  for (const char* ends : {"Save;write;[kernel]", "memtable_read;[kernel]",
+                           "Rows;__memcpy_avx_unaligned;[kernel]",  // of a mapped file, perhaps
+                           "Rows;__memset_avx2;asm_exc_page_fault_[k];filemap_map_pages_[k]",
+                           "Rows;asm_exc_page_fault_[k];do_wp_page_[k]"}) {
+    EXPECT_FALSE(ratio(ends, 60)) << ends;
+  }
+  EXPECT_FALSE(ratio("Grid;__memset_avx512_unaligned_erms", 60)) << "it clears old memory itself";
+}
+
 }  // namespace
 }  // namespace headrace::analysis

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/outside/outside.h"
+#include "analysis/thresholds.h"
 #include "tests/analysis/outside_run.h"
 
 namespace headrace::analysis {
@@ -54,6 +55,35 @@ TEST(OutsideUnseen, ThreadsOfJavaFeedNobody) {
       return unit.role == UnitRole::kProducer;
     });
     EXPECT_EQ(feeds, !is_java);
+  }
+}
+
+// The program stands still meanwhile, at a lock of the virtual machine's.
+TEST(OutsideUnseen, GarbageCollectionOfJavaIsTheLimit) {
+  const struct {
+    const char* what;
+    double collects, waits, decodes, fetches;
+    const char* ended_by;
+    bool is_limit;
+  } kCases[] = {
+      {"it stops the program", 0.9, 0.9, 0, 0, "100/VM Thread", true},
+      {"it runs beside the program", 0.9, 0.1, 0, 0, "100/VM Thread", false},
+      {"it hardly runs", 0.1, 0.9, 0, 0, "100/VM Thread", false},
+      {"what feeds the consumer computes longer", 0.5, 0.8, 0.95, 0, "100/VM Thread", false},
+      {"what feeds the consumer waits for the network", 0.5, 0.9, 0.05, 0.9, "100/feeder", false}};
+  for (const auto& test : kCases) {
+    SCOPED_TRACE(test.what);
+    OutsideRun run(10, 1.9);
+    run.Process(100, 1, "java").Blocked(100, "java (main)", "lock", 1);
+    run.OnCpu(100, "java", 0.99 - test.waits).Waits(100, "java", "lock", test.waits, test.ended_by);
+    run.OnCpu(100, "GC Thread#", test.collects).OnCpu(100, "VM Thread", 0.01);
+    run.OnCpu(100, "feeder", test.decodes).Blocked(100, "feeder", "network", test.fetches);
+    run.Waits(100, "feeder", "lock", 0.99 - test.decodes - test.fetches, "100/java");
+    const Outside seen = LookFromOutside(run.view);
+    EXPECT_EQ(seen.findings[0].limit == OutsideLimit::kCollector, test.is_limit);
+    if (!test.is_limit) continue;
+    EXPECT_EQ(seen.units[seen.culprit].name, "threads GC Thread#");
+    EXPECT_LE(seen.findings[0].probability, kCollectsGarbage);
   }
 }
 
