@@ -112,11 +112,14 @@ bool SendsObjects(const std::vector<PythonFrame>& frames) {
   });
 }
 
-// A thread of a multiprocessing.Pool in the process that has it, called so.
+// A thread of a multiprocessing.Pool in the process that has it, called so; or of a
+// ProcessPoolExecutor.
 bool HandlesPool(const std::vector<PythonFrame>& frames, std::string_view name = "_handle_") {
   return std::any_of(frames.begin(), frames.end(), [name](const PythonFrame& frame) {
-    return IsIn(frame, "multiprocessing/pool.py") &&
-           frame.function.find(name) != std::string_view::npos;
+    const bool of_executor = name == "_handle_" && IsIn(frame, "concurrent/futures/process.py") &&
+                             frame.function.starts_with("_ExecutorManagerThread.");
+    return of_executor || (IsIn(frame, "multiprocessing/pool.py") &&
+                           frame.function.find(name) != std::string_view::npos);
   });
 }
 
@@ -216,8 +219,8 @@ std::optional<PythonActivity> LookAtActivity(const RunView& run,
       continue;
     }
     seen.others[at] += seconds;
-    others_s += seconds;
     const bool handles = HandlesPool(frames);
+    others_s += handles || at != static_cast<size_t>(Activity::kIdle) ? seconds : 0;
     pool_s += handles ? seconds : 0;
     seen.sends_tasks += SendsTask(frames) ? seconds : 0;
     if (!handles && at == static_cast<size_t>(Activity::kWorks)) seen.works_beside_pool += seconds;

@@ -35,8 +35,9 @@ Activity ActivityOf(const std::vector<PythonFrame>& frames);
 struct PythonActivity {
   double sampled_s = 0;  // of main threads, without imports
   double imports_s = 0;  // in which these load modules
-  // Of the samples of all others, those of a multiprocessing.Pool's own threads that hand over
-  // tasks and results; and what of the rest are at work, as `others`.
+  // Of the samples of all others that have something to do, those of the threads of a
+  // multiprocessing.Pool or a ProcessPoolExecutor that hand over tasks and results, whether they
+  // have or not; and what of the rest are at work, as `others`.
   double pool_ratio = 0, works_beside_pool = 0;
   // Mean number of threads of such Pools that pack and send tasks, and of main threads of such a
   // Pool's processes that wait for one.

@@ -278,6 +278,20 @@ TEST(PythonActivity, AMultiprocessingPoolsThreadsAreKnown) {
   EXPECT_DOUBLE_EQ(LookAtActivity(run, {100})->works_beside_pool, 2.0 / 9);
 }
 
+// A feeder without anything to do says nothing of what the others are at.
+TEST(PythonActivity, AnExecutorsThreadsAreKnown) {
+  RunView run = OutsideRun(10, 1).Process(100, 1, "python").view;
+  Sample("MainThread", "main (train.py:30, loop 28)", 9, &run);
+  const std::string manages = "_ExecutorManagerThread.run (concurrent/futures/process.py:344);";
+  Sample("Thread", manages + "_ConnectionBase.recv (multiprocessing/connection.py:251)", 5, &run);
+  Sample("Thread", manages + "wait (multiprocessing/connection.py:947)", 4, &run);
+  Sample("QueueFeederThread",
+         "Queue._feed (multiprocessing/queues.py:231);Condition.wait (threading.py:327)", 9, &run);
+  EXPECT_DOUBLE_EQ(LookAtActivity(run, {100})->pool_ratio, 1);
+  Sample("watch", "look (train.py:9, no loop)", 3, &run);
+  EXPECT_DOUBLE_EQ(LookAtActivity(run, {100})->pool_ratio, 0.75);
+}
+
 TEST(PythonActivity, WhoSleepsOrWaitsAtALockIsNamedByItsLine) {
   const RunView blind = Pool(0.9, "sleep", 0.12).view;
   const Outside sleeps =
