@@ -338,6 +338,12 @@ std::string CompareCommand(const RunView& run, const Allocation& plan) {
                      run.database_option);
 }
 
+// Of a pool's processes that mostly pack their results.
+constexpr const char* kReturnLess =
+    "Return less from each task, or share memory with the pool's processes "
+    "(multiprocessing.shared_memory): handing over results is most of their work. More processes "
+    "may not help.";
+
 NextStep NextStepOf(const RunView& run, const Statements& statements) {
   const PipelineModel& model = *statements.model;
   if (statements.bottleneck->unexplained) {
@@ -365,6 +371,10 @@ NextStep NextStepOf(const RunView& run, const Statements& statements) {
     // Nor does one whose step waits for another thread's Python.
     const bool held_guess = first.limit.Is(kHeldStepLimit) && planned.kind == NextKind::kCompare;
     if (better || first_try) return *advised;
+    // More processes of a pool pack as much for each result.
+    const bool packs =
+        !advised && planned.kind == NextKind::kCompare && !RuleOfPool(model, first.culprit).empty();
+    if (packs) return {NextKind::kWork, kReturnLess, ""};
     if (!idle_guess && !held_guess) return planned;
   }
   const std::string culprit = first.culprit ? model.operators()[*first.culprit].name : "";

@@ -106,45 +106,6 @@ std::string StoppedText(const Outside& out, const std::vector<size_t>& kinds) {
                      pids);
 }
 
-void SayUnknown(Outside* out) {
-  switch (out->flavour) {
-    case OutsideFlavour::kTorch:
-      out->unknown.push_back(
-          "names of operators and the time of each batch: headrace.wrap(loader) adds them");
-      break;
-    case OutsideFlavour::kTensorflow:
-      out->unknown.push_back(
-          "names of operators: tf.data runs them in threads without names of their own");
-      break;
-    default:
-      out->unknown.push_back(
-          "names of operators, queues and batches: headrace/account.h adds them");
-  }
-  switch (out->knowledge) {
-    case OutsideKnowledge::kCpu:
-      out->unknown.push_back(
-          "why threads wait and for whom: the off-CPU probe did not run (see probes)");
-      break;
-    case OutsideKnowledge::kCauses:
-      out->unknown.push_back(
-          "who ends the waits: every wait on a lock, pipe or poll counts as waiting for the other "
-          "side");
-      break;
-    case OutsideKnowledge::kCounts:
-      out->unknown.push_back(
-          "how long each wait was that another thread ended: time is shared out by wake-ups");
-      break;
-    default:
-      break;
-  }
-}
-
-void SayUnseenAccelerator(Outside* out) {
-  if (out->accelerators) return;
-  out->unknown.push_back(
-      fmt::format("whether an accelerator computes while {} waits for it", out->ConsumerWord()));
-}
-
 // The group that is the main thread of that process alone.
 std::optional<size_t> MainThreadOf(const Outside& out, int64_t pid) {
   for (size_t g = 0; g < out.groups.size(); ++g) {

@@ -28,7 +28,56 @@ std::string WorkInTurn(const Outside& out) {
   return at_work < 1 + kInTurnSlack ? who : "";
 }
 
+bool IsInPython(const Outside& out) {
+  return std::any_of(out.kinds.begin(), out.kinds.end(),
+                     [](const ProcessKind& kind) { return kind.name.starts_with("python"); });
+}
+
+bool IsInJava(const Outside& out) {
+  return std::any_of(out.groups.begin(), out.groups.end(),
+                     [](const ThreadGroup& group) { return group.thread == "VM Thread"; });
+}
+
+std::string UnknownNames(const Outside& out) {
+  if (out.flavour == OutsideFlavour::kTorch) {
+    return "names of operators and the time of each batch: headrace.wrap(loader) adds them";
+  }
+  if (out.flavour == OutsideFlavour::kTensorflow) {
+    return "names of operators: tf.data runs them in threads without names of their own";
+  }
+  const std::string names = "names of operators, queues and batches";
+  if (IsInPython(out)) return names + ": the Python package headrace adds them";
+  return IsInJava(out) ? names : names + ": headrace/account.h adds them";
+}
+
 }  // namespace
+
+void SayUnknown(Outside* out) {
+  out->unknown.push_back(UnknownNames(*out));
+  switch (out->knowledge) {
+    case OutsideKnowledge::kCpu:
+      out->unknown.push_back(
+          "why threads wait and for whom: the off-CPU probe did not run (see probes)");
+      break;
+    case OutsideKnowledge::kCauses:
+      out->unknown.push_back(
+          "who ends the waits: every wait on a lock, pipe or poll counts as waiting for the other "
+          "side");
+      break;
+    case OutsideKnowledge::kCounts:
+      out->unknown.push_back(
+          "how long each wait was that another thread ended: time is shared out by wake-ups");
+      break;
+    default:
+      break;
+  }
+}
+
+void SayUnseenAccelerator(Outside* out) {
+  if (out->accelerators || IsInJava(*out)) return;
+  out->unknown.push_back(
+      fmt::format("whether an accelerator computes while {} waits for it", out->ConsumerWord()));
+}
 
 std::string WhatDecides(const RunView& run, const Outside& out, const std::string& lost,
                         const std::string& stopped) {
@@ -67,6 +116,10 @@ std::string WhatDecides(const RunView& run, const Outside& out, const std::strin
   return out.flavour == OutsideFlavour::kTorch
              ? "headrace.wrap(loader) tells loading from training; num_workers > 0 would run them "
                "at once"
+         : IsInPython(out)
+             ? "headrace.wrap() around what gives the batches tells loading from training"
+         : IsInJava(out)
+             ? "a profiler of Java's functions (async-profiler) tells loading from computing"
              : "instrumenting the program (headrace/account.h) separates its parts";
 }
 

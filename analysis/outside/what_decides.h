@@ -1,4 +1,4 @@
-// What decides a verdict from outside that is not sure.
+// What decides a verdict from outside that is not sure, and what cannot be seen at all.
 #pragma once
 #include <string>
 
@@ -11,5 +11,11 @@ namespace headrace::analysis {
 // processes were stopped; else empty.
 std::string WhatDecides(const RunView& run, const Outside& out, const std::string& lost,
                         const std::string& stopped);
+
+// Adds to `out->unknown` what cannot be said from outside: names, and what its knowledge of waits
+// leaves out.
+void SayUnknown(Outside* out);
+// And whether an accelerator computes, where none was seen and one could be used.
+void SayUnseenAccelerator(Outside* out);
 
 }  // namespace headrace::analysis

@@ -149,8 +149,9 @@ std::vector<std::string> Lines(const std::vector<Word>& words, size_t width, con
   return lines;
 }
 
-std::vector<std::string> DrawPicture(const std::vector<PicturePart>& parts, size_t width,
-                                     bool ascii, const Painter& paint) {
+std::vector<std::string> DrawPicture(const FirstPage& page, size_t width, bool ascii,
+                                     const Painter& paint) {
+  const std::vector<PicturePart>& parts = page.picture;
   if (parts.empty()) return {};
   std::vector<std::string> lines;
   Detail used = Detail::kAll;
@@ -166,7 +167,7 @@ std::vector<std::string> DrawPicture(const std::vector<PicturePart>& parts, size
       });
   const bool limit =
       std::any_of(parts.begin(), parts.end(), [](const PicturePart& part) { return part.limit; });
-  std::string legend = "(stage: time at work";
+  std::string legend = "(stage: " + page.picture_shares;
   if (queues) legend += "; arrow: how full the queue is";
   if (limit) legend += "; [ ]: the limit";
   for (const std::string& line : Wrap(legend + ")", width)) lines.push_back(paint(kDim, line));
@@ -278,7 +279,7 @@ std::string RenderFirstPage(const std::string& title, const FirstPage& page,
   const Painter paint(options.color);
   const size_t width =
       std::clamp(static_cast<size_t>(std::max(0, options.width)), kLeastWidth, kMostWidth);
-  std::vector<std::string> picture = DrawPicture(page.picture, width - 1, options.ascii, paint);
+  std::vector<std::string> picture = DrawPicture(page, width - 1, options.ascii, paint);
   if (!picture.empty()) {
     for (std::string& line : picture) line.insert(0, " ");
     picture.insert(picture.begin(), "");

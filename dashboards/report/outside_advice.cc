@@ -43,15 +43,18 @@ Requests RequestsOf(const RunView& run, const char* direction) {
   return sum;
 }
 
-// With what the requests look like, if that was measured: "; a read is 4.00 KiB long and takes 95
-// us". A program that hardly reads waits for what it writes.
-std::string AdviceForStorage(const RunView& run) {
+bool IsMostlyWriting(const RunView& run) {
   constexpr double kMostly = 4;    // times
   constexpr double kSeveral = 20;  // requests
   const Requests reads = RequestsOf(run, "read"), writes = RequestsOf(run, "write");
-  const bool is_writing =
-      writes.count >= kSeveral && writes.latency_ns > kMostly * reads.latency_ns;
-  const Requests& requests = is_writing ? writes : reads;
+  return writes.count >= kSeveral && writes.latency_ns > kMostly * reads.latency_ns;
+}
+
+// With what the requests look like, if that was measured: "; a read is 4.00 KiB long and takes 95
+// us". A program that hardly reads waits for what it writes.
+std::string AdviceForStorage(const RunView& run) {
+  const bool is_writing = IsMostlyWriting(run);
+  const Requests requests = RequestsOf(run, is_writing ? "write" : "read");
   std::string text =
       is_writing ? "write fewer and larger pieces, and force them to the disk less often (fsync)"
                  : "larger or fewer reads, more of them at once, or data on a faster device";
@@ -96,13 +99,18 @@ std::optional<analysis::MoreProducers> MoreOf(const Outside& seen) {
                                *seen.cores_free);
 }
 
+// Whether those that limit are the main threads of other processes.
+bool AreProcesses(const Outside& seen) {
+  const OutsideUnit& unit = seen.units[seen.culprit];
+  return unit.kind != seen.units[0].kind && seen.groups[unit.key_group].main;
+}
+
 // What is said of the number of threads or processes that limit: "num_workers 1 -> 2".
 std::string NumberChange(const Outside& seen, double to) {
   const OutsideUnit& unit = seen.units[seen.culprit];
-  const bool are_processes = unit.kind != seen.units[0].kind && seen.groups[unit.key_group].main;
-  const std::string what = !are_processes  ? UnitWord(seen, seen.culprit)
-                           : IsTorch(seen) ? "num_workers"
-                                           : "processes " + seen.kinds[unit.kind].name;
+  const std::string what = !AreProcesses(seen) ? UnitWord(seen, seen.culprit)
+                           : IsTorch(seen)     ? "num_workers"
+                                               : "processes " + seen.kinds[unit.kind].name;
   return fmt::format("{} {:.0f} -> {:.0f}", what, ThreadsNow(unit), to);
 }
 
@@ -121,9 +129,9 @@ constexpr const char* kExchangeLess =
     "map), or memory shared with them (multiprocessing.shared_memory). More processes do not help";
 
 constexpr const char* kShareMemory =
-    "share memory between the processes instead of pickling into a pipe: "
-    "multiprocessing.shared_memory, or torch tensors in place of arrays. More processes hardly "
-    "help";
+    "send a few arrays or tensors in place of many objects, and share their memory "
+    "(multiprocessing.shared_memory, torch tensors) instead of pickling them into a pipe. More "
+    "processes hardly help";
 
 constexpr const char* kSendOnce =
     "send less with each task: its arguments, and what functools.partial holds, are pickled for "
@@ -322,11 +330,12 @@ std::string AdviceForAllItDoes(const Outside& seen) {
   if (unit.role == analysis::UnitRole::kConsumer && seen.units.size() > 1) {
     for (const OutsideUnit& other : seen.units) {
       if (other.role != analysis::UnitRole::kProducer || other.distance > 1) continue;
+      if (other.kind == seen.units[0].kind) break;  // threads of a library's, perhaps
       const double now = std::round(other.threads_count);
       const double enough = std::max(1.0, std::ceil(now * (1 - other.shares.wait_consumer)));
       if (now >= 2 && enough < now) {
         text += fmt::format("; {:.0f} of the {:.0f} {} would be enough", enough, now,
-                            IsTorch(seen) ? "workers" : "threads");
+                            IsTorch(seen) ? "workers" : "processes");
       }
       break;
     }
@@ -338,8 +347,8 @@ std::string AdviceForConsumer(const Outside& seen) {
   const auto& beside = seen.beside_training;
   if (!beside) return AdviceForAllItDoes(seen);
   if (beside->IsMost()) return std::string(beside->advice);
-  return fmt::format("{}. {} is {:.0f} % of what the trainer does: {}", AdviceForAllItDoes(seen),
-                     Capital(beside->noun), 100 * beside->place.ratio, beside->advice);
+  return fmt::format("{}: {} is {:.0f} % of what the trainer does. Beside that, {}", beside->advice,
+                     beside->noun, 100 * beside->place.ratio, AdviceForAllItDoes(seen));
 }
 
 std::string AdviceForPauses(const Outside& seen) {
@@ -391,9 +400,8 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
       return "processes instead of threads: one thread of a process runs Python at a time";
     case OutsideLimit::kLock:
       if (analysis::StandsAtADatabase(seen.units[seen.culprit].shares)) return kDatabaseAdvice;
-      return fmt::format(
-          "hold the lock for less time or split it: more {} only wait for it",
-          analysis::StandsAtAFileLock(seen.units[seen.culprit].shares) ? "processes" : "threads");
+      return fmt::format("hold the lock for less time or split it: more {} only wait for it",
+                         AreProcesses(seen) ? "processes" : "threads");
     case OutsideLimit::kCollector:
       return "allocate less in each step (use objects again, larger arrays in place of many small "
              "objects), a larger heap (-Xmx), and no System.gc()";
@@ -401,7 +409,9 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
       return analysis::HandsOverTasks(seen) ? kSendOnce : kShareMemory;
     case OutsideLimit::kSleep:
       if (seen.is_asked_over_network) return kAskMore;
-      return "find what sleeps: a retry, a rate limit or polling (stacks off the CPU name it)";
+      return "find what sleeps: a retry, a rate limit, or polling, where waiting for a condition "
+             "is "
+             "faster (stacks off the CPU name it)";
     case OutsideLimit::kConsumer:
       return AdviceForConsumer(seen);
     case OutsideLimit::kPauses:
@@ -463,7 +473,9 @@ std::string AdviceForLimit(const RunView& run, const Outside& seen) {
   // Whether it loads or trains is not decided: advice for one of them would say that it is.
   if (!seen.decided && !seen.HasProducers() && !seen.WaitsAlone()) return AdviceAlone(seen);
   const std::string advice = AdviceOf(run, seen);
-  const std::string ahead = seen.WaitsAlone() ? AdviceAlone(seen) : "";
+  const bool writes =
+      seen.findings[0].limit == OutsideLimit::kStorage && IsMostlyWriting(run);  // it loads nothing
+  const std::string ahead = seen.WaitsAlone() && !writes ? AdviceAlone(seen) : "";
   return ahead.empty()
              ? advice
              : fmt::format("{}. More of them let such waits overlap. Or {}", ahead, advice);
@@ -475,9 +487,8 @@ std::string Advice(const RunView& run, const Outside& seen) {
   const std::string advice = AdviceForLimit(run, seen);
   if (!seen.new_memory_ratio) return advice;
   constexpr const char* kKeep =
-      "keep memory for the next batch instead of allocating it anew: the kernel clears it each "
-      "time "
-      "that it is first touched";
+      "keep memory for the next batch instead of allocating it again: the kernel clears it "
+      "whenever it is first touched";
   const bool beside = seen.beside_training && seen.beside_training->IsMost();
   if (seen.culprit != 0 || beside || advice.empty()) {
     return advice.empty() ? kKeep : fmt::format("{}. Also {}", advice, kKeep);
@@ -512,7 +523,7 @@ std::string NextLine(const Outside& seen, double gain) {
   const auto workers = static_cast<double>(seen.kinds[unit.kind].pids.size());
   const double times = workers / std::max(1.0, workers - static_cast<double>(unit.idle_processes));
   if (unit.idle_processes > 0 && times < kTold * gain) {
-    return fmt::format("{} will still limit it, at {:.1f} times this rate at most",
+    return fmt::format("{} will still limit it, at some {:.1f} times this rate",
                        UnitWord(seen, seen.culprit), times);
   }
   const auto more = MoreOf(seen);
@@ -520,12 +531,14 @@ std::string NextLine(const Outside& seen, double gain) {
       more && more->count > ThreadsNow(seen.units[seen.culprit]) && more->at_most < kTold * gain;
   if (!cores) {
     const bool own = seen.findings[0].limit == OutsideLimit::kOwnWork;
-    return fmt::format("{} will limit it, at {:.1f} times this rate at most",
-                       own ? "its step" : seen.ConsumerWord(), gain);
+    return fmt::format(
+        "{} will limit it, at some {:.1f} times this rate; later if its own work gets less",
+        own ? "its step" : seen.ConsumerWord(), gain);
   }
   return fmt::format(
-      "the CPU cores will limit it, at {:.1f} times this rate at most; with more cores {} would, "
-      "at {:.1f} times",
+      "the CPU cores will limit it, at some {:.1f} times this rate if a batch takes as much CPU "
+      "time "
+      "as now; with more cores {} would, at some {:.1f} times",
       more->at_most, seen.ConsumerWord(), gain);
 }
 

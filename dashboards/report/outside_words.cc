@@ -212,6 +212,20 @@ bool IsGoroutineAtStorage(const Outside& seen) {
          seen.goroutines->WaitsForStorage();
 }
 
+// Whether a timer limits that the consumer itself sleeps by, as where it looks again and again for
+// what others have ready: that ends no wait, and is one.
+bool SleepsItself(const Outside& seen) {
+  constexpr double kMostly = 0.5;
+  return seen.decided && seen.findings[0].limit == OutsideLimit::kSleep && seen.HasProducers() &&
+         seen.stall_ratio < analysis::kSmallStall && seen.units[0].shares.sleep > kMostly;
+}
+
+// Whether line 1 is about the waits of the consumer's thread, however it grades them.
+bool IsAboutWaits(const Outside& seen) {
+  return !IsGoroutineAtStorage(seen) && !SleepsItself(seen) &&
+         !(seen.decided && seen.findings[0].limit == OutsideLimit::kCollector);
+}
+
 void AddOutsideStall(const Outside& seen, FirstPage* page) {
   const std::string who = Capital(seen.ConsumerWord());
   if (seen.IsByFunctions()) {
@@ -241,6 +255,12 @@ void AddOutsideStall(const Outside& seen, FirstPage* page) {
                                     Share(waits.goroutines))
                       : fmt::format("Goroutines of {} wait for storage, {:.1f} of them at a time.",
                                     waits.entry, waits.goroutines);
+    return;
+  }
+  if (SleepsItself(seen)) {
+    page->badge = "SLEEPING";
+    page->verdict = fmt::format("{} sleeps {} of the time, by a timer, with others to feed it.",
+                                who, Share(seen.units[0].shares.sleep));
     return;
   }
   if (!seen.HasProducers()) {
@@ -358,11 +378,12 @@ std::string LimitOfOne(const Outside& seen) {
     }
     const bool said = LimitWord(seen, first.limit) == unit.name;
     const std::string pids = Pids(seen, unit);
-    std::string text = named(first) + ": ";
-    if (unit.name.ends_with("(" + pids + ")")) {
-      text += unit.name;  // "process pt_data_worker (200)"
+    const bool has_pids = unit.name.ends_with("(" + pids + ")");  // "process pt_data_worker (200)"
+    std::string text = named(first);
+    if (has_pids) {
+      text += said ? "" : ": " + unit.name;
     } else {
-      text += fmt::format("{}pid {}", said ? "" : unit.name + ", ", pids);
+      text += fmt::format(": {}pid {}", said ? "" : unit.name + ", ", pids);
     }
     if (seen.is_asked_over_network) text += ", a server that is asked over the network";
     if (!seen.compute_place.empty()) {
@@ -477,7 +498,7 @@ void AddOutsideFacts(const RunView& run, const Outside& seen, Section* section) 
   const bool by_functions = seen.IsByFunctions();
   const std::optional<double> waits = WaitsForUnseen(seen);
   const bool is_graded = by_functions || waits || seen.HasProducers();
-  if (is_graded && !IsGoroutineAtStorage(seen)) {  // else line 1 has none either
+  if (is_graded && IsAboutWaits(seen)) {  // else line 1 has none either
     const double ratio = by_functions             ? seen.InLoader().value_or(seen.stall_ratio)
                          : waits                  ? *waits
                          : seen.is_step_elsewhere ? 0
@@ -502,6 +523,7 @@ void AddOutsideFacts(const RunView& run, const Outside& seen, Section* section) 
 void AddOutsidePage(const RunView& run, const Outside& seen, FirstPage* page) {
   AddOutsideStall(seen, page);
   page->picture = DrawUnits(seen);
+  page->picture_shares = "time without waits for its neighbours";
   page->lines.push_back({"limit", LimitLine(seen)});
   page->lines.push_back({"why", WhyLine(seen)});
   if (seen.accelerators) {

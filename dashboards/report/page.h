@@ -44,7 +44,8 @@ struct FirstPage {
   std::string verdict;  // "The trainer waited 48.8 % of each step [48.3, 49.4]."
   // What every figure depends on: other programs, an interrupted run, a change while it ran.
   std::vector<std::string> conditions;
-  std::vector<PicturePart> picture;  // empty: nothing to draw
+  std::vector<PicturePart> picture;             // empty: nothing to draw
+  std::string picture_shares = "time at work";  // what the shares of its stages are of
   std::vector<PageLine> lines;
   size_t most_lines = kFirstPageLines;  // on a terminal: of longer texts the ends are left out
   // Other programs used so much of the machine that the figures only hold under that load.

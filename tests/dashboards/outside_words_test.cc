@@ -110,7 +110,7 @@ TEST(OutsideWords, EachLimitHasItsAdvice) {
               HasSubstr("processes instead of threads: one thread of a process runs Python"));
   EXPECT_THAT(advice(OutsideLimit::kLock), HasSubstr("hold the lock for less time or split it"));
   EXPECT_THAT(advice(OutsideLimit::kSleep),
-              HasSubstr("find what sleeps: a retry, a rate limit or polling"));
+              HasSubstr("find what sleeps: a retry, a rate limit, or polling"));
   EXPECT_THAT(advice(OutsideLimit::kConsumer),
               HasSubstr("its waits come in bursts, which a longer queue may remove"));
   EXPECT_THAT(advice(OutsideLimit::kPauses), HasSubstr("a longer queue may bridge the pauses"));
@@ -333,7 +333,7 @@ TEST(OutsideWords, MoreWorkersAreNotAdvisedWhereSomeHaveNothingToDo) {
   EXPECT_THAT(page, HasSubstr("divide the data into as many shards as there are workers (1 of 2 "
                               "had nothing to do"));
   EXPECT_THAT(page, Not(HasSubstr("num_workers")));
-  EXPECT_THAT(page, HasSubstr("the workers will still limit it, at 2.0 times this rate at most"));
+  EXPECT_THAT(page, HasSubstr("the workers will still limit it, at some 2.0 times this rate"));
 }
 
 TEST(OutsideWords, WhoTakesTheCoresIsNamed) {
@@ -555,6 +555,24 @@ TEST(OutsideWords, AGoroutineThatWaitsForStorageIsNamed) {
   FirstPage other;
   AddOutsidePage(run, seen, &other);
   EXPECT_THAT(other.verdict, HasSubstr("Goroutines of main.feed wait for storage, 0.6 of them"));
+}
+
+// Its sleeps end no wait of others, and are one.
+TEST(OutsideWords, AConsumerThatPollsIsNotSaidToKeepUp) {
+  const analysis::RunView run = LimitedByWorkers();
+  const auto page = [&](double sleeps, double stall) {
+    Outside seen = analysis::LookFromOutside(run);
+    seen.findings = {{OutsideLimit::kSleep, 0.9}};
+    seen.units[0].shares.sleep = sleeps;
+    seen.stall_ratio = stall;
+    FirstPage first;
+    AddOutsidePage(run, seen, &first);
+    return first;
+  };
+  EXPECT_EQ(page(0.98, 0.001).badge, "SLEEPING");
+  EXPECT_THAT(page(0.98, 0.001).verdict, HasSubstr("sleeps 98.0 % of the time, by a timer"));
+  EXPECT_EQ(page(0.2, 0.001).badge, "NOT input-bound");
+  EXPECT_EQ(page(0.98, 0.6).badge, "HIGHLY input-bound");
 }
 
 TEST(OutsideWords, GarbageCollectionIsCalledSo) {

@@ -192,18 +192,23 @@ TEST(Outside, CannotChooseBetweenEquals) {
 }
 
 TEST(Outside, AnUndecidedVerdictSaysWhatWouldDecideIt) {
-  const auto one_thread = [](const char* command) {
+  const auto one_thread = [](const std::string& name, const char* command) {
     OutsideRun run;
-    run.Process(1, 0, "python", command).OnCpu(1, "python (main)", 0.99);
+    run.Process(1, 0, name, command).OnCpu(1, name + " (main)", 0.99);
+    if (name == "java") run.Waits(1, "VM Thread", "lock", 0.99, "1/java (main)");
     return LookFromOutside(run.view);
   };
   const struct {
     Outside seen;
     const char* measure;
   } cases[] = {
-      {one_thread("python train.py"),
+      {one_thread("python", "python train.py"),
+       "headrace.wrap() around what gives the batches tells loading from training"},
+      {one_thread("java", "java Train"),
+       "a profiler of Java's functions (async-profiler) tells loading from computing"},
+      {one_thread("train", "./train"),
        "instrumenting the program (headrace/account.h) separates its parts"},
-      {one_thread("torchrun train.py"),
+      {one_thread("python", "torchrun train.py"),
        "headrace.wrap(loader) tells loading from training; num_workers > 0 would run them at once"},
       {LookFromOutside(Loader(2, 0.4, 0.55, 0.6, 0, 0.38).view),
        "both sides wait for each other, as they do for a batch that is due while others are ready: "
