@@ -174,6 +174,33 @@ TEST(NextStep, AGainThatMayBeNoneIsForAComparison) {
   }
 }
 
+// More processes of a pool pack as much for each result; that they gain was never sure.
+TEST(NextStep, APoolThatMostlyPacksItsResultsIsToldToReturnLess) {
+  for (const bool packs : {true, false}) {
+    SimulatedPipeline pipeline;
+    pipeline.cores = 4;
+    pipeline.stages = {{"Pool",
+                        2,
+                        4,
+                        {{"beat", packs ? 0.001 : 0.008, 0, 0, 0, 0.2, -1},
+                         {"send", packs ? 0.008 : 0.001, 0, 0, 0, 0.2, -1}}}};
+    pipeline.consumer_s = 0.0005;
+    RunView run = Record(pipeline, 10, 3);
+    run.run.pipeline_path.clear();
+    for (OperatorRow& op : run.operators) {
+      if (op.name == "send") op.kind = "serialize";
+      if (op.name == "beat") op.kind = "call";
+    }
+    Statements statements = MakeStatements(run);
+    ASSERT_TRUE(statements.allocation);
+    ASSERT_FALSE(statements.allocation->changes.empty());
+    statements.allocation->gain_interval = {-0.28, 0.6};
+    const NextStep next = NextStepOf(run, statements);
+    EXPECT_EQ(next.kind, packs ? NextKind::kWork : NextKind::kCompare);
+    EXPECT_EQ(next.text.starts_with("Return less from each task"), packs) << next.text;
+  }
+}
+
 // The page asked for an experiment. Once it was made the page says what it brought.
 TEST(NextStep, AnExperimentThatWasMadeIsRemembered) {
   RunView run = Fetching(0.002);
