@@ -125,6 +125,7 @@ std::optional<BesideTraining> FindValidation(const std::vector<WeighedStack>& st
 
 namespace {
 
+// Of a trainer's time, what one thing beside training takes.
 struct TrainersPart {
   PythonLines lines;
   double seconds = 0;

@@ -98,7 +98,7 @@ std::pair<OutsideLimit, size_t> OutsideJudge::LimitOfConsumer(size_t producer,
 
 std::optional<size_t> OutsideJudge::Collector(const std::vector<size_t>& producers,
                                               const Totals& totals) const {
-  if (!IsJava(out_->units[0].kind)) return std::nullopt;
+  if (!IsJava(*out_, out_->units[0].kind)) return std::nullopt;
   const ThreadTimes& own = totals.times[consumer_];
   double waits_s = own.blocked_s[Index(WaitCause::kLock)], least_s = kAloneWaits * own.total();
   for (const size_t u : producers) {

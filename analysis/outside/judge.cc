@@ -410,12 +410,6 @@ double OutsideJudge::StallSeconds(const Totals& totals) const {
   return waits;
 }
 
-bool OutsideJudge::IsJava(size_t kind) const {
-  return std::any_of(out_->groups.begin(), out_->groups.end(), [&](const ThreadGroup& group) {
-    return group.kind == kind && group.thread == "VM Thread";
-  });
-}
-
 // A unit that works or sleeps for a part of the consumer's own lifetime. Processes that lived for
 // less than a fifth of that, a tool run while libraries load, feed nobody whose waits they do not
 // end.
@@ -424,7 +418,7 @@ bool OutsideJudge::IsProducer(size_t u, const Totals& totals) const {
   const double lifetime = totals.times[consumer_].total();
   if (unit.distance < 0 || lifetime <= 0 || IsOfOtherRanks(unit)) return false;
   if (out_->kinds[unit.kind].is_service) return false;
-  const bool in_java = IsJava(unit.kind);
+  const bool in_java = IsJava(*out_, unit.kind);
   if (in_java && IsOfJava(out_->groups[unit.key_group].thread)) return false;
   const bool of_driver = unit.kind == out_->units[0].kind && IsRayDriver();
   if (of_driver && unit.shares.on_cpu + unit.shares.runnable < kRelaysAtMost) return false;

@@ -59,8 +59,6 @@ class OutsideJudge {
   // itself, or clearly shorter. Who waits longer says little then. Nothing: they do not take turns,
   // or it is not clear.
   std::optional<bool> IsConsumersTurnLonger(size_t u, const Totals& totals) const;
-  // Whether processes of the kind are Java virtual machines.
-  bool IsJava(size_t kind) const;
   // The unit of the threads that collect garbage while a Java virtual machine stops all others:
   // where each of them computes much of the time, more than all that feed the consumer, and this
   // waits at a lock for as long that nobody who feeds it ended. Nothing: there is none.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/thresholds.h"
+#include "base/starts_with_any.h"
 
 namespace headrace::analysis {
 namespace {
@@ -84,32 +85,26 @@ bool IsOf(const StackRow& stack, const Outside& outside, const OutsideUnit& unit
   return WithoutMain(outside.groups[unit.key_group].thread) == stack.thread;
 }
 
-bool StartsWithAnyOf(std::string_view frame, const std::vector<std::string_view>& names) {
-  return std::any_of(names.begin(), names.end(),
-                     [&](std::string_view name) { return frame.starts_with(name); });
-}
-
 // Whether a stack ends in the kernel for new memory: by the kernel's functions, or, where these
 // have no names or do not tell, as a function that clears memory, or gives it back, calls it for
 // little else. One that copies may touch a mapped file.
 bool IsForMemory(const std::vector<std::string_view>& frames) {
-  static const std::vector<std::string_view> kNew = {"do_anonymous_page", "clear_page",
-                                                     "clear_huge_page",   "clear_subpage",
-                                                     "unmap_page_range",  "zap_pte_range"};
-  static const std::vector<std::string_view> kOthers = {
-      "filemap_", "do_fault", "do_read_fault", "do_cow_fault", "do_shared_fault", "do_wp_page"};
-  static const std::vector<std::string_view> kClears = {"__memset", "runtime.memclr"};
+  constexpr std::string_view kNew[] = {"do_anonymous_page", "clear_page",       "clear_huge_page",
+                                       "clear_subpage",     "unmap_page_range", "zap_pte_range"};
+  constexpr std::string_view kOthers[] = {"filemap_",     "do_fault",        "do_read_fault",
+                                          "do_cow_fault", "do_shared_fault", "do_wp_page"};
+  constexpr std::string_view kClears[] = {"__memset", "runtime.memclr"};
   constexpr std::string_view kAsks[] = {"memset", "munmap", "__munmap", "madvise", "__madvise",
                                         "brk",    "__brk",  "sbrk",     "__sbrk"};
   size_t kernel = frames.size();
   while (kernel > 0 && (frames[kernel - 1] == "[kernel]" || frames[kernel - 1].ends_with("_[k]"))) {
     --kernel;
-    if (StartsWithAnyOf(frames[kernel], kNew)) return true;
-    if (StartsWithAnyOf(frames[kernel], kOthers)) return false;
+    if (StartsWithAny(frames[kernel], kNew)) return true;
+    if (StartsWithAny(frames[kernel], kOthers)) return false;
   }
   if (kernel == 0 || kernel == frames.size()) return false;
   const std::string_view caller = frames[kernel - 1];
-  return StartsWithAnyOf(caller, kClears) ||
+  return StartsWithAny(caller, kClears) ||
          std::find(std::begin(kAsks), std::end(kAsks), caller) != std::end(kAsks);
 }
 

@@ -10,6 +10,7 @@
 #include "analysis/outside/python_time.h"
 #include "analysis/outside/threads.h"
 #include "analysis/thresholds.h"
+#include "base/starts_with_any.h"
 
 namespace headrace::analysis {
 namespace {
@@ -230,9 +231,7 @@ bool IsStepUnseen(const RunView& run) {
   const bool in_python =
       std::any_of(run.measurements.begin(), run.measurements.end(), [](const MeasurementRow& row) {
         constexpr std::string_view kNames[] = {"python", "pt_", "ray::", "accelerate", "torchrun"};
-        return IsOfTrainer(row) &&
-               std::any_of(std::begin(kNames), std::end(kNames),
-                           [&](std::string_view name) { return row.process.starts_with(name); });
+        return IsOfTrainer(row) && StartsWithAny(row.process, kNames);
       });
   if (!in_python) return false;
   const std::optional<PythonTime> time = TimeOfTrainers(run);

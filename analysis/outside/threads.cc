@@ -1,7 +1,8 @@
 #include "analysis/outside/threads.h"
 
 #include <algorithm>
-#include <iterator>
+
+#include "base/starts_with_any.h"
 
 namespace headrace::analysis {
 namespace {
@@ -33,16 +34,6 @@ bool EndedByThreads(WaitCause cause) {
          cause == WaitCause::kNetwork || cause == WaitCause::kOther;
 }
 
-namespace {
-
-template <size_t kCount>
-bool StartsWithAny(std::string_view thread, const std::string_view (&names)[kCount]) {
-  return std::any_of(std::begin(names), std::end(names),
-                     [&](std::string_view name) { return thread.starts_with(name); });
-}
-
-}  // namespace
-
 bool IsOfJava(std::string_view thread) {
   // Those of HotSpot that show in a thread dump without any of the program's.
   constexpr std::string_view kNames[] = {"VM Periodic Tas", "G1 ",
@@ -52,6 +43,12 @@ bool IsOfJava(std::string_view thread) {
                                          "Reference Handl", "Finalizer",
                                          "Common-Cleaner",  "Notification Th"};
   return StartsWithAny(thread, kNames) || StopsForGarbage(thread);
+}
+
+bool IsJava(const SeenThreads& seen, size_t kind) {
+  return std::any_of(seen.groups.begin(), seen.groups.end(), [&](const ThreadGroup& group) {
+    return group.kind == kind && group.thread == "VM Thread";
+  });
 }
 
 bool StopsForGarbage(std::string_view thread) {

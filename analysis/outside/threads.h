@@ -101,4 +101,7 @@ struct SeenThreads {
   std::vector<WakeEdge> edges;      // longest first
 };
 
+// Whether processes of the kind are Java virtual machines.
+bool IsJava(const SeenThreads& seen, size_t kind);
+
 }  // namespace headrace::analysis

@@ -34,8 +34,10 @@ bool IsInPython(const Outside& out) {
 }
 
 bool IsInJava(const Outside& out) {
-  return std::any_of(out.groups.begin(), out.groups.end(),
-                     [](const ThreadGroup& group) { return group.thread == "VM Thread"; });
+  for (size_t kind = 0; kind < out.kinds.size(); ++kind) {
+    if (IsJava(out, kind)) return true;
+  }
+  return false;
 }
 
 std::string UnknownNames(const Outside& out) {

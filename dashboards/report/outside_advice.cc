@@ -410,8 +410,7 @@ std::string AdviceOf(const RunView& run, const Outside& seen) {
     case OutsideLimit::kSleep:
       if (seen.is_asked_over_network) return kAskMore;
       return "find what sleeps: a retry, a rate limit, or polling, where waiting for a condition "
-             "is "
-             "faster (stacks off the CPU name it)";
+             "is faster (stacks off the CPU name it)";
     case OutsideLimit::kConsumer:
       return AdviceForConsumer(seen);
     case OutsideLimit::kPauses:
@@ -537,8 +536,7 @@ std::string NextLine(const Outside& seen, double gain) {
   }
   return fmt::format(
       "the CPU cores will limit it, at some {:.1f} times this rate if a batch takes as much CPU "
-      "time "
-      "as now; with more cores {} would, at some {:.1f} times",
+      "time as now; with more cores {} would, at some {:.1f} times",
       more->at_most, seen.ConsumerWord(), gain);
 }
 

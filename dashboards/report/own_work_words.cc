@@ -112,8 +112,7 @@ std::string AdviceForOwnWork(const analysis::Outside& seen) {
       {"getitem", "num_workers 0 -> 1 or more, so that loading runs beside the step"},
       {"next",
        "num_workers 0 -> 1, so that loading runs beside the step; more only if the data set "
-       "divides "
-       "itself among workers (get_worker_info)"},
+       "divides itself among workers (get_worker_info)"},
       {"collate", "num_workers 0 -> 1 or more, or a cheaper collate_fn"}};
   const bool has_workers = std::any_of(seen.units.begin(), seen.units.end(), [&](const auto& unit) {
     return unit.role == analysis::UnitRole::kProducer && unit.kind != seen.units[0].kind;

@@ -19,8 +19,8 @@
 
 namespace headrace::analysis {
 
-// What is left where the trainer's step limits and no setting gains; a page that knows more of the
-// step says that instead.
+// Where the trainer's step limits and no setting gains: that, and what is left. A page that knows
+// more of the step says that instead.
 inline constexpr std::string_view kPipelineKeepsUp = "Nothing in the pipeline: it keeps up.";
 inline constexpr std::string_view kOnlyTheStep = "Only a cheaper training step is faster.";
 
