@@ -20,6 +20,10 @@ constexpr double kFarTooMuch = 4 * kMostCost;
 // Up to this cost probes are given up one by one, as long as one is so much of it.
 constexpr double kLittleTooMuch = 2 * kMostCost, kGoodPart = 0.1;
 
+bool IsTooMuch(const TooMuchCost& cost) {
+  return cost.share > kMostCost && cost.share - cost.accounts_share > kMostBesideAccounts;
+}
+
 // 0 for a probe that had none.
 double ValueOf(const std::map<std::string, double>& values, const std::string& probe) {
   const auto found = values.find(probe);
@@ -29,13 +33,15 @@ double ValueOf(const std::map<std::string, double>& values, const std::string& p
 }  // namespace
 
 // eBPF programs run in the program's threads, at their switches: they take of the cores that these
-// use. A program that uses less than one core waits, and what one of its threads loses is a share
-// of the time that passed. The recorder runs beside it and takes of all cores alike: what it takes
-// of idle ones slows nobody.
+// use, as its accounts do. A program that uses less than one core waits, and what one of its
+// threads loses is a share of the time that passed. The recorder runs beside it and takes of all
+// cores alike: what it takes of idle ones slows nobody.
 TooMuchCost CostGuard::CostBetween(const CostReading& from, const CostReading& to) const {
   const double passed_ns = static_cast<double>(to.at_ns - from.at_ns);
   const double used_ns = std::max(passed_ns, to.program_cpu_ns - from.program_cpu_ns);
   TooMuchCost cost;
+  cost.accounts_share = (to.accounts_cpu_ns - from.accounts_cpu_ns) / used_ns;
+  cost.share = cost.accounts_share;
   std::vector<std::pair<double, std::string>> shares;
   for (const auto& [probe, ns] : to.kernel_programs_ns) {
     const double share = (ns - ValueOf(from.kernel_programs_ns, probe)) / used_ns;
@@ -49,8 +55,9 @@ TooMuchCost CostGuard::CostBetween(const CostReading& from, const CostReading& t
   }
   std::sort(shares.rbegin(), shares.rend());
   for (const auto& [share, probe] : shares) {
-    const bool is_most = share >= cost.share / 2 && cost.share - share <= kMostCost;
-    if (is_most || (cost.share <= kLittleTooMuch && share >= cost.share * kGoodPart)) {
+    const double own = cost.share - cost.accounts_share;
+    const bool is_enough = cost.share - share <= kMostCost || own - share <= kMostBesideAccounts;
+    if ((share >= own / 2 && is_enough) || (own <= kLittleTooMuch && share >= own * kGoodPart)) {
       cost.probes.push_back(probe);
     }
   }
@@ -90,11 +97,10 @@ std::optional<TooMuchCost> CostGuard::Add(const CostReading& reading) {
   }
   const std::optional<TooMuchCost> recent = CostWithin(kShortWindowNs, *begin_ns_);
   const std::optional<TooMuchCost> lasting = CostWithin(kWindowNs, *begin_ns_ + kBeginningNs);
-  const bool is_far_too_much = recent && recent->share > kFarTooMuch;
+  const bool is_far_too_much = recent && recent->share - recent->accounts_share > kFarTooMuch;
   // What has passed already is not mended by measuring less: a program that starts its workers.
   const std::optional<TooMuchCost> last = CostWithin(kLastNs, *begin_ns_);
-  const bool lasts =
-      lasting && lasting->share > kMostCost && recent->share > kMostCost && last->share > kMostCost;
+  const bool lasts = lasting && IsTooMuch(*lasting) && IsTooMuch(*recent) && IsTooMuch(*last);
   if (!is_far_too_much && !lasts) return std::nullopt;
   readings_.assign({reading});
   return is_far_too_much ? recent : lasting;

@@ -10,8 +10,9 @@
 
 namespace headrace::collectors {
 
-// More than this share of the program's speed is too much.
-inline constexpr double kMostCost = 0.02;
+// More than this share of the program's speed is too much, what accounts take in the program's
+// threads included; so much may be taken beside these in any case.
+inline constexpr double kMostCost = 0.02, kMostBesideAccounts = 0.01;
 
 // Cumulative figures at one instant; nanoseconds.
 struct CostReading {
@@ -24,11 +25,13 @@ struct CostReading {
   std::optional<double> host_busy_ns;
   // Of the recorder's, what programs took that probes run beside it, by the probe.
   std::map<std::string, double> helpers_cpu_ns = {};
+  double accounts_cpu_ns = 0;  // estimated (base/instrumentation_cost.h)
 };
 
 // What recording took, where that is too much.
 struct TooMuchCost {
-  double share = 0;  // of the program's speed
+  double share = 0;           // of the program's speed
+  double accounts_share = 0;  // of it, what no step down takes away
   // Those of which giving up one helps, the costliest first: any that is a good part of a cost that
   // is a little too much; of one that is far too much only what is most of it, and without which it
   // is little. Empty: no single one helps.
@@ -42,10 +45,10 @@ class CostGuard {
       : num_cores_(num_cores), num_host_cores_(num_host_cores) {}
 
   // Adds a reading; they are to come about once a second. Returns the share of the program's speed
-  // that recording took in the last six to seven seconds, if that was more than kMostCost and still
-  // is in the last two to three, or in the last four to five, if it was more than four times as
-  // much; the recorder is then to step down, and the next answer comes after as long again. The
-  // first eight seconds after the first reading are in no such six.
+  // that recording took in the last six to seven seconds, if that was too much and still is in the
+  // last two to three, or in the last four to five, if it was more than four times kMostCost
+  // without the accounts; the recorder is then to step down, and the next answer comes after as
+  // long again. The first eight seconds after the first reading are in no such six.
   std::optional<TooMuchCost> Add(const CostReading& reading);
 
  private:

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/instrumentation_cost.h"
 #include "base/units.h"
 #include "collectors/account_tree.h"
 #include "collectors/accounting_row.h"
@@ -298,6 +299,7 @@ class RecorderLoop {
     tick_cost_ns_ = tick_cost_ns_ == 0 ? cost : (7 * tick_cost_ns_ + cost) / 8;
     result_.has_accounts = accounts_.ever_attached();
     result_.steps += sample.steps.steps;
+    CountAccounted(sample);
     const int64_t end = MonotonicNs();
     sample.start_ns = last_ns_;
     sample.duration_ns = end - start_ns_ - last_ns_;
@@ -317,6 +319,18 @@ class RecorderLoop {
       Extend(&pending_.back(), sample);
     } else {
       pending_.push_back(std::move(sample));
+    }
+  }
+
+  void CountAccounted(const IntervalSample& sample) {
+    for (const StageSample& stage : sample.stages) {
+      if (stage.name == "receiver") receiver_ = stage.id;
+    }
+    for (const OperatorSample& op : sample.operators) {
+      visits_ += static_cast<double>(op.enters.value_or(0));
+      if (op.kind == "receive" && op.stage_id == receiver_) {
+        hooked_batches_ += static_cast<double>(op.completions);
+      }
     }
   }
 
@@ -376,7 +390,8 @@ class RecorderLoop {
     }
     const auto cost = cost_guard_.Add(
         {last_ns_, static_cast<double>(cost_.LastingCpuNs()), sink_.TotalByProbe("bpf_run_time_ns"),
-         static_cast<double>(tree_cpu_ns_), host_busy_ns_, std::move(helpers_ns)});
+         static_cast<double>(tree_cpu_ns_), host_busy_ns_, std::move(helpers_ns),
+         InstrumentationNs(visits_, hooked_batches_)});
     if (!cost) return;
     const std::string why = fmt::format(
         "after {:.0f} s recording took {:.1f} % of the program's speed, more than {:.0f} %; "
@@ -550,6 +565,8 @@ class RecorderLoop {
   int64_t next_scan_ns_ = 0, next_look_ns_ = 0, next_fine_ns_ = 0;
   int64_t forks_lost_ = 0;
   int64_t tick_cost_ns_ = 0;
+  double visits_ = 0, hooked_batches_ = 0;  // that accounts counted
+  std::optional<int64_t> receiver_;         // a DataLoader's stage
   int64_t late_ticks_ = 0, released_ranges_ = 0;
   std::map<int64_t, int64_t> images_;
   int64_t tree_cpu_ns_ = 0;

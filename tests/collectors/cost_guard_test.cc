@@ -79,6 +79,36 @@ TEST(CostGuard, NamesTheProbesThatCost) {
   EXPECT_EQ(costly(0.02, 0.01, 0.001), "none is too much");
 }
 
+// What accounts take in the program stays whatever is given up: it is most of what may be taken,
+// but leaves the recorder and its programs a half.
+TEST(CostGuard, AccountsCountButLeaveAHalf) {
+  const auto costly = [](double accounts, double programs, double recorder) {
+    CostGuard guard(2, 2);
+    for (int s = 0; s <= 60; ++s) {
+      const double now = static_cast<double>(s) * kSecond;
+      const auto answer = guard.Add({s * kSecond,
+                                     recorder * now,
+                                     {{"switches", programs * now}},
+                                     2 * now,
+                                     std::nullopt,
+                                     {},
+                                     accounts * now});
+      if (answer) {
+        return fmt::format("after {} s {:.3f}: {}", s, answer->share,
+                           fmt::join(answer->probes, ", "));
+      }
+    }
+    return std::string("none is too much");
+  };
+  EXPECT_EQ(costly(0.03, 0.02, 0.02), "after 14 s 0.035: switches");
+  EXPECT_EQ(costly(0.03, 0, 0.03), "after 14 s 0.030: ") << "no probe takes it";
+  EXPECT_EQ(costly(0.03, 0, 0.015), "none is too much") << "a half is left";
+  EXPECT_EQ(costly(0.2, 0, 0.015), "none is too much") << "giving up brings little";
+  EXPECT_EQ(costly(0.01, 0.01, 0.015), "none is too much") << "together 1.75 %";
+  EXPECT_EQ(costly(0.2, 0.02, 0.015), "after 14 s 0.117: switches")
+      << "far too much is the program's";
+}
+
 // Programs beside the recorder are a part of what it takes.
 TEST(CostGuard, NamesTheProbeWhoseProgramsCost) {
   const auto costly = [](double switches, double recorder, double py_spy) {

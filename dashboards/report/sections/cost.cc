@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/instrumentation_cost.h"
 #include "base/units.h"
 #include "dashboards/report/losses.h"
 #include "dashboards/report/measured.h"
@@ -15,11 +16,6 @@ namespace {
 // A run below this is too short to divide by: the collector's own figures are read once a second,
 // and what it does at the run's begin and end is most of them.
 constexpr int64_t kLeastRunNs = 1'000'000'000;
-
-// CPU time that accounts take in the program, as measured apart from this run: a visit of an
-// operator of the reader (account_bench), and a batch of a DataLoader's workers that the import
-// hook accounts, in all its processes together (docs/measurements.md).
-constexpr double kVisitNs = 22, kHookedBatchNs = 15'000;
 
 constexpr double kShownRatio = 0.001;  // of one core; less is not worth words
 
@@ -46,9 +42,8 @@ std::optional<double> AccountsNs(const analysis::RunView& run) {
     if (op.kind == "receive" && op.stage == "receiver")
       batches += static_cast<double>(op.completions_count);
   }
-  if (batches > 0) return batches * kHookedBatchNs;
-  if (run.run.pipeline_text.empty() || visits == 0) return std::nullopt;
-  return visits * kVisitNs;
+  if (batches == 0 && (run.run.pipeline_text.empty() || visits == 0)) return std::nullopt;
+  return InstrumentationNs(visits, batches);
 }
 
 RecordingCost CostOf(const analysis::RunView& run) {
