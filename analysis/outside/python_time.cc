@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -139,6 +140,11 @@ bool IsInnerLoop(const Samples& samples, size_t depth, const Function& next,
   return in_loops_s >= kMostOfALoop * all_s && WhatNameSays(next.first) != NameSays::kLoads;
 }
 
+// Lightning gives each batch to such a function of the program's before the step has it.
+bool PreparesBatch(const PythonFrame& frame) {
+  return frame.is_own && frame.function.ends_with("_batch_transfer");
+}
+
 // Follows the program from its first function to the loop that trains: to where calls of the step
 // and of the loading part, or where no function has most of the time. Leaves the samples in it.
 // Returns the depth of its function in each of them.
@@ -156,11 +162,18 @@ size_t FindLoop(Samples* samples) {
     Shares<Function> calls, recognised;  // of which functions; of those that lead to known ones
     Shares<Function> no_setup;           // of those, and of those that save or report
     double asks_s = 0;
+    Function prepares;         // leads to what prepares the batches
+    std::set<Function> known;  // lead to other functions that are known
     for (const Sample& sample : *samples) {
       const Function call = FunctionAt(sample, depth + 1);
       calls.Add(call, sample.seconds);
       const auto begin = sample.frames.begin() + static_cast<std::ptrdiff_t>(depth) + 1;
       const bool is_known = std::any_of(begin, sample.frames.end(), IsRecognised);
+      if (std::any_of(begin, sample.frames.end(), PreparesBatch)) {
+        prepares = call;
+      } else if (is_known) {
+        known.insert(call);
+      }
       if (!call.first.empty() && is_known) recognised.Add(call, sample.seconds);
       if (!call.first.empty() && (is_known || std::any_of(begin, sample.frames.end(), Writes))) {
         no_setup.Add(call, sample.seconds);
@@ -169,6 +182,9 @@ size_t FindLoop(Samples* samples) {
       if (asks) asks_s += sample.seconds;
     }
     Function next = calls.Most();
+    const bool all_prepare = std::all_of(known.begin(), known.end(),
+                                         [&](const Function& each) { return each == prepares; });
+    if (!prepares.first.empty() && !all_prepare) return depth;
     if (calls.MostRatio() < kMostOfALoop) {
       // In a library's function set-up may be as long as the loop that it leads to.
       if (has_loops || no_setup.MostRatio() < kMostOfALoop) return depth;
@@ -227,7 +243,8 @@ Reading Read(const std::vector<PythonFrame>& frames, size_t depth) {
   const bool called_trains =
       calls && (WhatNameSays(frames[depth + 1].function) == NameSays::kSteps ||
                 (first != frames.end() && IsStep(*first)));
-  const bool asked = loop->asks && (!calls || frames[depth + 1].is_own) && !called_trains;
+  const bool asked = (loop->asks && (!calls || frames[depth + 1].is_own) && !called_trains) ||
+                     std::any_of(loop, frames.end(), PreparesBatch);
   Reading reading{Reading::Kind::kUnknown, own};
   if (TakesAndTrains(frames)) return reading;
   if (first != frames.end() && !asked) {

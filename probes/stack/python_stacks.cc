@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <ctime>
 #include <iterator>
@@ -40,6 +41,7 @@ constexpr size_t kMostAtOnce = 4;
 constexpr int64_t kYoungNs = 10'000'000'000, kCalmNs = 30'000'000'000;
 // So long after it was first seen a process may still become what it was started for.
 constexpr int64_t kNewNs = 3'000'000'000;
+constexpr int64_t kCpuLookNs = 1'000'000'000;
 constexpr size_t kMostStacks = 20'000;
 constexpr size_t kMostBytes = 16 << 20;  // of frames that are kept, and of what one run writes
 constexpr int kMostFailures = 5;
@@ -242,7 +244,17 @@ void PythonStacks::FindGroups() {
       if (python.contains(parent)) root = parent;
     }
     Group& group = groups_.try_emplace(root, Group{now, 0, {}}).first->second;
-    group.members.try_emplace(pid, Member{now, is_of_service});
+    Member& member = group.members.try_emplace(pid, Member{now, is_of_service}).first->second;
+    const int64_t passed_ns = now - member.cpu_read_ns;
+    if (passed_ns < kCpuLookNs) continue;
+    const auto stat = ReadProcessStat(pid);
+    if (!stat) continue;
+    if (member.cpu_read_ns != 0) {
+      member.cores =
+          static_cast<double>(stat->cpu_ns - member.cpu_ns) / static_cast<double>(passed_ns);
+    }
+    member.cpu_ns = stat->cpu_ns;
+    member.cpu_read_ns = now;
   }
   for (auto& [root, group] : groups_) {
     std::erase_if(group.members, [&, root = root, &group = group](const auto& member) {
@@ -279,6 +291,22 @@ bool PythonStacks::IsYoung(const Group& group) const {
 bool PythonStacks::FollowsChildren(const Group& group) const {
   return IsYoung(group) || processes_ > kMostSpies ||
          (group.short_lived_ns != 0 && MonotonicNs() - group.short_lived_ns < kCalmNs);
+}
+
+// Of a process with a run of its own, or of each that a run follows, as evenly as it must. Half of
+// all samples are spread evenly in any case: what waits says whom it waits for.
+int PythonStacks::SamplesPerS(int64_t pid, bool with_children) const {
+  double all = 0, its = 0;
+  for (const auto& [root, group] : groups_) {
+    for (const auto& [member_pid, member] : group.members) {
+      all += member.cores;
+      if (member_pid == pid) its = member.cores;
+    }
+  }
+  const double even = 1 / static_cast<double>(std::max<size_t>(processes_, 1));
+  const double share = all > 0 && !with_children ? (even + its / all) / 2 : even;
+  return std::clamp(static_cast<int>(std::lround(options_.processes_per_s * share)), 1,
+                    options_.samples_per_s);
 }
 
 // Ends the runs of the other kind that see the group's processes. Whether there are some still.
@@ -366,9 +394,7 @@ void PythonStacks::Begin(int64_t pid, int64_t root, bool with_children) {
   Spy spy;
   spy.root = root;
   spy.with_children = with_children;
-  spy.samples_per_s =
-      std::clamp(options_.processes_per_s / static_cast<int>(std::max<size_t>(processes_, 1)), 1,
-                 options_.samples_per_s);
+  spy.samples_per_s = SamplesPerS(pid, with_children);
   spy.output = memfd_create("headrace-python-stacks", MFD_CLOEXEC);
   spy.messages = memfd_create("headrace-python-messages", MFD_CLOEXEC);
   const auto group = groups_.find(root);

@@ -6,7 +6,7 @@
 // At first one run follows a process and all that it starts. To find these it reads all of /proc
 // ten times a second, which takes two to five hundredths of a core. So when the processes last,
 // each gets a run of its own instead, which takes a small part of that; but for those that a
-// library started for itself (base/library_processes.h).
+// library started for itself (base/library_processes.h). Half of the samples go to who computes.
 //
 // A sample stands for the time from one sample to the next, whatever the thread did then. Of the
 // program's own files, in the folders of its script and where it was started, each line says which
@@ -30,7 +30,7 @@ namespace headrace::probes::stack {
 struct PythonStacksOptions {
   std::string program = "py-spy";  // looked for as a shell does
   int samples_per_s = 10;          // of each thread, where processes are few
-  int processes_per_s = 12;        // samples of all processes together
+  int processes_per_s = 15;        // samples of all processes together
   int64_t chunk_s = 180;           // what is recorded at a time ...
   int64_t second_s = 60;           // ... of a process that was not, by itself ...
   int64_t first_s = 6;             // ... and at first, of a process with those that it starts
@@ -72,8 +72,10 @@ class PythonStacks : public Probe {
     int64_t seen_ns = 0;
   };
   struct Member {
-    int64_t seen_ns = 0;         // first
-    bool is_of_service = false;  // a library's service started it, and ends it as it likes
+    int64_t seen_ns = 0;                  // first
+    bool is_of_service = false;           // a library's service started it, and ends it as it likes
+    int64_t cpu_ns = 0, cpu_read_ns = 0;  // CPU time, and when that was read
+    double cores = 0;                     // that it used before, for a second or more
   };
   // A Python process that no other one of the target started, and those that it did.
   struct Group {
@@ -93,6 +95,7 @@ class PythonStacks : public Probe {
 
   void FindGroups();
   bool IsYoung(const Group& group) const;
+  int SamplesPerS(int64_t pid, bool with_children) const;
   bool FollowsChildren(const Group& group) const;
   bool EndsOthers(int64_t root, const Group& group, bool with_children);
   bool IsPython(int64_t pid);

@@ -324,6 +324,34 @@ TEST_F(PythonStacksOf, WhoComputesGetsItsRunFirst) {
   EXPECT_THAT(runs, Contains(HasSubstr(words)));
 }
 
+// 15 samples a second in all, at most 10 of one process.
+TEST_F(PythonStacksOf, WhoComputesGetsMoreSamples) {
+  Program busy({"python3", "-c", "while True: pass"});
+  Program idle({"python3", "-c", "import time; time.sleep(60)"});
+  const std::filesystem::path started = folder_ / "started";
+  PythonStacksOptions options = Instead(fmt::format(
+      "case \"$*\" in *--subprocesses*) ;; *) echo \"$*\" >> {};; esac\n", started.string()));
+  options.first_s = 3;
+  PythonStacks probe(options);
+  Target target = TargetOf(busy);
+  target.pids.push_back(idle.pid());
+  ASSERT_TRUE(probe.Start(host_, target).usable());
+  StackSink sink;
+  std::map<pid_t, int> rates;
+  ASSERT_TRUE(ReadUntil(probe, sink, [&] {
+    std::ifstream file(started);
+    for (std::string run; std::getline(file, run);) {
+      for (const Program* program : {&busy, &idle}) {
+        if (run.find(fmt::format("--pid {} ", program->pid())) == std::string::npos) continue;
+        rates.emplace(program->pid(), std::stoi(run.substr(run.find("--rate ") + 7)));
+      }
+    }
+    return rates.size() == 2;
+  }));
+  EXPECT_EQ(rates[busy.pid()], 10);
+  EXPECT_EQ(rates[idle.pid()], 4);
+}
+
 TEST_F(PythonStacksOf, WhereProcessesComeAndGoOneRunFollowsThem) {
   Program lasting({"sh", "-c", "exec python3 -c 'import time; time.sleep(60)'"});
   PythonStacksOptions options = Instead(kSaysWhat);

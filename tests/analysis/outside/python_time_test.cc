@@ -328,6 +328,23 @@ TEST(PythonTime, TheLoopIsFoundBelowALibrary) {
   EXPECT_EQ(seen.python->function, "Rows.__getitem__ (train.py:9)");
 }
 
+// Lightning gives each batch to the program before its step has it: most of the time though it is,
+// the loop is where both are called.
+TEST(PythonTime, WhatPreparesABatchForTheStepLoads) {
+  const std::string advance =
+      "main (train.py:33, no loop);Trainer.fit (lightning/trainer.py:5);_Loop.advance "
+      "(lightning/loops.py:20);";
+  const Outside seen = OneThread(
+      {{kBefore, 3},
+       {advance + "_run (lightning/auto.py:9);Tensor.backward (torch/_tensor.py:623)", 1},
+       {advance + "_apply (lightning/module.py:3);Net.on_after_batch_transfer (train.py:9, no "
+                  "loop);Net.spectrum (train.py:5, loop 5)",
+        9}});
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kOwnWork);
+  ASSERT_TRUE(seen.OwnTimes());
+  EXPECT_NEAR(seen.OwnTimes()->loads, 0.9, 0.02);
+}
+
 // A step that is in none of the program's functions is named by the library's, without those that
 // only call others.
 TEST(PythonTime, ALibrarysPartOfTheStepIsNamed) {
