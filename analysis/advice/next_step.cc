@@ -370,12 +370,15 @@ NextStep NextStepOf(const RunView& run, const Statements& statements) {
     const bool idle_guess = model.stall_ratio() < kSmallStall && planned.kind == NextKind::kCompare;
     // Nor does one whose step waits for another thread's Python.
     const bool held_guess = first.limit.Is(kHeldStepLimit) && planned.kind == NextKind::kCompare;
+    // A guess that is predicted to lose is none.
+    const bool loses = planned.kind == NextKind::kCompare && !planned.measured &&
+                       statements.allocation->predicted <= statements.allocation->now;
     if (better || first_try) return *advised;
     // More processes of a pool pack as much for each result.
     const bool packs =
         !advised && planned.kind == NextKind::kCompare && !RuleOfPool(model, first.culprit).empty();
     if (packs) return {NextKind::kWork, kReturnLess, ""};
-    if (!idle_guess && !held_guess) return planned;
+    if (!idle_guess && !held_guess && !loses) return planned;
   }
   const std::string culprit = first.culprit ? model.operators()[*first.culprit].name : "";
   if (first.limit.Is(kConsumerLimit) && model.stall_ratio() >= kSmallStall) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/library_processes.h"
+
 namespace headrace::analysis {
 namespace {
 
@@ -55,6 +57,8 @@ bool IsAskedOverNetwork(const RunView& run, const Outside& outside) {
   for (const WakeEdge& edge : outside.edges) {
     const size_t asks = outside.groups[edge.wakee].kind;
     if (!edge.waker || outside.groups[*edge.waker].kind != kind || asks == kind) continue;
+    const std::string& name = outside.kinds[asks].name;
+    if (IsOfRay(name) && !IsRayWorker(name)) continue;  // daemons, which any switch may wake
     all_s += edge.wait_s;
     const std::vector<int64_t>& ids = outside.kinds[asks].process_ids;
     const bool is_client =
@@ -64,6 +68,14 @@ bool IsAskedOverNetwork(const RunView& run, const Outside& outside) {
     if (is_client && by_socket) by_sockets_s += edge.wait_s;
   }
   return 2 * by_sockets_s > all_s;
+}
+
+bool MayBeBesideServices(const Outside& outside) {
+  if (outside.findings[0].limit != OutsideLimit::kSleep || outside.culprit == 0) return false;
+  const std::string& name = outside.kinds[outside.units[outside.culprit].kind].name;
+  return !IsOfRay(name) && !outside.is_asked_over_network &&
+         std::any_of(outside.kinds.begin(), outside.kinds.end(),
+                     [](const ProcessKind& kind) { return kind.is_service; });
 }
 
 }  // namespace headrace::analysis

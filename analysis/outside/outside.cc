@@ -523,6 +523,7 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
   out.compute_place = ComputePlace(run, out);
   out.new_memory_ratio = NewMemoryRatio(run, out);
   out.is_asked_over_network = IsAskedOverNetwork(run, out);
+  if (MayBeBesideServices(out)) first.probability = std::min(first.probability, kBesideServices);
   out.decided = out.findings[0].limit != OutsideLimit::kNone &&
                 out.findings[0].limit != OutsideLimit::kAlone &&
                 out.findings[0].probability >= kSureOfRow;

@@ -177,6 +177,10 @@ std::string StepPlace(const RunView& run, std::string_view step) {
   return in_step + (in_step.empty() ? "" : "; ") + beside->Words("the trainer", beside->place.name);
 }
 
+std::string WithPlace(const std::string& text, const std::string& place) {
+  return text + (place.empty() ? "" : "; " + place);
+}
+
 // To follow another sentence; empty: nothing to say.
 std::string AsSentence(const std::string& text) { return text.empty() ? "" : " " + text + "."; }
 
@@ -268,14 +272,34 @@ bool HasPlace(const PipelineModel& model, const Finding& first) {
   return MostOfCores(model, first) != nullptr && HardlyWaits(model.run().operators[*first.culprit]);
 }
 
+// The trainer's step and loading in the same thread, where both are as tight: two parts of one
+// thread are not two limits. Empty: the findings are others.
+std::string OneThreadText(const PipelineModel& model, const Bottleneck& bottleneck) {
+  if (bottleneck.findings.size() < 2) return "";
+  const auto is = [&](size_t i, std::string_view kind) {
+    return bottleneck.findings[i].limit.Is(kind);
+  };
+  const bool both = (is(0, analysis::kConsumerLimit) && is(1, analysis::kThreadLimit)) ||
+                    (is(1, analysis::kConsumerLimit) && is(0, analysis::kThreadLimit));
+  const std::optional<double> step = StepShare(model);
+  if (!both || !step) return "";
+  return MostlySteps(step)
+             ? fmt::format("{}: its step takes {} of its thread's time",
+                           TrainerWithWait(model.run()), FormatPercent(*step))
+             : fmt::format("the trainer's own thread: loading in it, and its step, which takes {}",
+                           FormatPercent(*step));
+}
+
 // Where in the program the limit is, as the line "limit" says it; empty: not there, or spread.
 std::string PlaceOfLimit(const PipelineModel& model, const Bottleneck& bottleneck) {
   const Finding& first = bottleneck.findings[0];
   const RunView& run = model.run();
-  const bool one = !bottleneck.unexplained && !bottleneck.alone &&
-                   bottleneck.verdict != Verdict::kUndecided &&
-                   bottleneck.verdict != Verdict::kBalanced;
-  if (!one) return "";
+  if (bottleneck.unexplained || bottleneck.verdict == Verdict::kUndecided) return "";
+  if (bottleneck.verdict == Verdict::kBalanced) {
+    const bool steps = MostlySteps(StepShare(model)) && !OneThreadText(model, bottleneck).empty();
+    return steps ? StepPlace(run, "the step") : "";
+  }
+  if (bottleneck.alone) return "";
   if (first.limit.Is(analysis::kConsumerLimit)) return StepPlace(run, "its step");
   if (!OwnThreadText(model, first).empty()) {
     return MostlySteps(StepShare(model)) ? StepPlace(run, "the step") : "";
@@ -305,24 +329,6 @@ std::string CulpritSentences(const PipelineModel& model, const Bottleneck& bottl
   if (is_told) return waits;
   return waits + AsSentence(op.kind == "consumer" ? StepPlace(run, "The step")
                                                   : PlaceText(op.name, analysis::PlaceOf(run, op)));
-}
-
-// The trainer's step and loading in the same thread, where both are as tight: two parts of one
-// thread are not two limits. Empty: the findings are others.
-std::string OneThreadText(const PipelineModel& model, const Bottleneck& bottleneck) {
-  if (bottleneck.findings.size() < 2) return "";
-  const auto is = [&](size_t i, std::string_view kind) {
-    return bottleneck.findings[i].limit.Is(kind);
-  };
-  const bool both = (is(0, analysis::kConsumerLimit) && is(1, analysis::kThreadLimit)) ||
-                    (is(1, analysis::kConsumerLimit) && is(0, analysis::kThreadLimit));
-  const std::optional<double> step = StepShare(model);
-  if (!both || !step) return "";
-  return MostlySteps(step)
-             ? fmt::format("{}: its step takes {} of its thread's time",
-                           TrainerWithWait(model.run()), FormatPercent(*step))
-             : fmt::format("the trainer's own thread: loading in it, and its step, which takes {}",
-                           FormatPercent(*step));
 }
 
 // The rows that do not limit: the tightest of them, and the trainer.
@@ -395,13 +401,14 @@ std::string LimitLine(const PipelineModel& model, const Bottleneck& bottleneck) 
                : fmt::format("undecided: {}", named(first));
   }
   if (bottleneck.verdict == Verdict::kBalanced && two) {
-    if (const std::string text = OneThreadText(model, bottleneck); !text.empty()) return text;
+    if (const std::string text = OneThreadText(model, bottleneck); !text.empty()) {
+      return WithPlace(text, PlaceOfLimit(model, bottleneck));
+    }
     return fmt::format("{} and {} together", OneOfTwo(model, first),
                        OneOfTwo(model, bottleneck.findings[1]));
   }
   if (const std::string text = OwnThreadText(model, first); !text.empty()) {
-    const std::string place = PlaceOfLimit(model, bottleneck);
-    return text + (place.empty() ? "" : "; " + place);
+    return WithPlace(text, PlaceOfLimit(model, bottleneck));
   }
   std::string name = LimitName(model, first.limit, first.culprit);
   const RunView& run = model.run();

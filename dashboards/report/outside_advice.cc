@@ -224,6 +224,15 @@ std::string AdviceForProducers(const Outside& seen) {
         "a time",
         seen.activity_place.empty() ? "this work" : seen.activity_place);
   }
+  const bool may_hold_interpreter = seen.kinds[unit.kind].name.starts_with("python") &&
+                                    seen.flavour == OutsideFlavour::kPlain &&
+                                    RunsPythonBeside(seen) && unit.threads_count >= 2;
+  if (at_home && may_hold_interpreter && used < kAtMostOneCore) {
+    return fmt::format(
+        "do this in processes instead of threads: one thread of a process runs Python at a time, and "
+        "these use {:.1f} cores together; or {}",
+        used, cheaper);
+  }
   if (analysis::HasIdleThreads(seen)) {
     return fmt::format(
         "{}. These threads compute {} of their time. Something may run one at a time, such as a "

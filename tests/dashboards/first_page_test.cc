@@ -381,6 +381,26 @@ TEST(FirstPage, ATrainerThatAlsoSavesIsToldBoth) {
   EXPECT_THAT(page, HasSubstr("Only a cheaper training step is faster, or less"));
 }
 
+// Loading in the trainer's own thread that is as tight as its step is no second limit: the line
+// says where the step is all the same.
+TEST(FirstPage, AStepBesideALittleLoadingInItsThreadIsPlaced) {
+  RunView run = analysis::RecordOneThread({.load_cpu_s = 0.0011, .step_cpu_s = 0.01}, 10, 3);
+  analysis::MeasurementRow took;
+  took.metric = "rank_steps_count";
+  took.process_id = 100;
+  took.value = 1000;
+  run.measurements.push_back(took);
+  const std::string main = "<module> (train.py:40, no loop);main (train.py:30, loop 28)";
+  analysis::Sample("MainThread", main + ";score (train.py:12, no loop)", 9, &run);
+  analysis::Statements statements = analysis::MakeStatements(run);
+  ASSERT_TRUE(statements.bottleneck);
+  analysis::Bottleneck& bottleneck = *statements.bottleneck;
+  ASSERT_GE(bottleneck.findings.size(), 2u);
+  bottleneck.verdict = analysis::Verdict::kBalanced;
+  const std::string page = Page(MakeReport(run, statements), 200);
+  EXPECT_THAT(page, HasSubstr("of its thread's time; the step is in score (train.py:12)"));
+}
+
 TEST(FirstPage, APipelineTooLongToDrawKeepsItsEndsAndItsLimit) {
   const std::string page = Page(Make(Recorded(OfManyStages())), 80);
   EXPECT_THAT(page, HasSubstr("fetch"));

@@ -289,6 +289,26 @@ TEST(OutsideWords, APoolsThreadsHandOver) {
   EXPECT_THAT(page(0.75, 2.2, 0.9), Not(HasSubstr("chunksize"))) << "one beside it is at work";
 }
 
+// What several threads of one process of Python compute is one core's worth at most.
+TEST(OutsideWords, ThreadsOfPythonAreNotToldToBeMore) {
+  const analysis::RunView run = LimitedByWorkers();
+  const auto advice = [&](double on_cpu) {
+    Outside seen = analysis::LookFromOutside(run);
+    seen.findings = {{OutsideLimit::kProducers, 0.95}};
+    seen.flavour = analysis::OutsideFlavour::kPlain;
+    analysis::OutsideUnit& unit = seen.units[seen.culprit];
+    unit.kind = seen.units[0].kind;
+    unit.threads_count = 4;
+    unit.shares.on_cpu = on_cpu;
+    auto& others = seen.home_activity.emplace().others;
+    others[static_cast<size_t>(analysis::Activity::kWorks)] = 3;
+    return Advice(run, seen);
+  };
+  EXPECT_THAT(advice(0.25), HasSubstr("do this in processes instead of threads"));
+  EXPECT_THAT(advice(0.25), HasSubstr("these use 1.0 cores together"));
+  EXPECT_THAT(advice(0.4), Not(HasSubstr("instead of threads"))) << "they compute outside of it";
+}
+
 // Workers that ask a process of the program for what they need, such as a Manager's.
 TEST(OutsideWords, WhomWorkersAskIsNamed) {
   const auto page = [](double asking, bool answers = true) {

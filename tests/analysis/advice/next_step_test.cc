@@ -172,6 +172,9 @@ TEST(NextStep, AGainThatMayBeNoneIsForAComparison) {
     EXPECT_EQ(one.advice, Advice::kTry);
     EXPECT_THAT(one.record, HasSubstr("compared"));
   }
+  statements.allocation->predicted = 0.9 * statements.allocation->now;
+  statements.allocation->gain_interval = {-0.2, 0.02};
+  EXPECT_THAT(NextStepOf(run, statements).text, Not(HasSubstr("may:"))) << "it may as well lose";
 }
 
 // More processes of a pool pack as much for each result; that they gain was never sure.

@@ -57,6 +57,22 @@ TEST(Asked, AServerOfBothKindsOfAddressesIsOne) {
   EXPECT_TRUE(LookFromOutside(view).is_asked_over_network);
 }
 
+// Services of Ray pass on what others make: who sleeps there may feed nobody, unless it is asked.
+TEST(Asked, WhoSleepsBesideServicesIsLessSure) {
+  for (const bool asked : {false, true}) {
+    RunView view = Asking();
+    if (asked) {
+      Counts("socket_received_bytes", 300, kServersEnd, &view);
+      Counts("socket_sent_bytes", 200, kClientsEnd, &view);
+    }
+    Outside seen = LookFromOutside(view);
+    ASSERT_EQ(seen.findings[0].limit, OutsideLimit::kSleep);
+    EXPECT_FALSE(MayBeBesideServices(seen)) << "there are none";
+    seen.kinds.back().is_service = true;
+    EXPECT_EQ(MayBeBesideServices(seen), !asked);
+  }
+}
+
 TEST(Asked, WhoConnectsIsNoServer) {
   RunView view = Asking();
   Counts("socket_received_bytes", 300, kServersEnd, &view);
