@@ -229,7 +229,8 @@ std::string AdviceForProducers(const Outside& seen) {
                                     RunsPythonBeside(seen) && unit.threads_count >= 2;
   if (at_home && may_hold_interpreter && used < kAtMostOneCore) {
     return fmt::format(
-        "do this in processes instead of threads: one thread of a process runs Python at a time, and "
+        "do this in processes instead of threads: one thread of a process runs Python at a time, "
+        "and "
         "these use {:.1f} cores together; or {}",
         used, cheaper);
   }
