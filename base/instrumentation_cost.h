@@ -11,10 +11,10 @@ inline constexpr double kVisitNs = 22;
 // Of PyTorch's DataLoader with the import hook, in all its processes together.
 inline constexpr double kHookedBatchNs = 15'000;
 
-// `hooked_batches`: that a DataLoader's workers made and the trainer received. Where there are any,
-// the visits are theirs.
+// `hooked_batches`: that a DataLoader's workers made and the trainer received. Their visits hardly
+// add to that.
 inline double InstrumentationNs(double visits, double hooked_batches) {
-  return hooked_batches > 0 ? hooked_batches * kHookedBatchNs : visits * kVisitNs;
+  return hooked_batches * kHookedBatchNs + visits * kVisitNs;
 }
 
 }  // namespace headrace

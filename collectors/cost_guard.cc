@@ -21,7 +21,7 @@ constexpr double kFarTooMuch = 4 * kMostCost;
 constexpr double kLittleTooMuch = 2 * kMostCost, kGoodPart = 0.1;
 
 bool IsTooMuch(const TooMuchCost& cost) {
-  return cost.share > kMostCost && cost.share - cost.accounts_share > kMostBesideAccounts;
+  return cost.share > kMostCost && cost.own() > kMostBesideAccounts;
 }
 
 // 0 for a probe that had none.
@@ -55,7 +55,7 @@ TooMuchCost CostGuard::CostBetween(const CostReading& from, const CostReading& t
   }
   std::sort(shares.rbegin(), shares.rend());
   for (const auto& [share, probe] : shares) {
-    const double own = cost.share - cost.accounts_share;
+    const double own = cost.own();
     const bool is_enough = cost.share - share <= kMostCost || own - share <= kMostBesideAccounts;
     if ((share >= own / 2 && is_enough) || (own <= kLittleTooMuch && share >= own * kGoodPart)) {
       cost.probes.push_back(probe);
@@ -97,7 +97,7 @@ std::optional<TooMuchCost> CostGuard::Add(const CostReading& reading) {
   }
   const std::optional<TooMuchCost> recent = CostWithin(kShortWindowNs, *begin_ns_);
   const std::optional<TooMuchCost> lasting = CostWithin(kWindowNs, *begin_ns_ + kBeginningNs);
-  const bool is_far_too_much = recent && recent->share - recent->accounts_share > kFarTooMuch;
+  const bool is_far_too_much = recent && recent->own() > kFarTooMuch;
   // What has passed already is not mended by measuring less: a program that starts its workers.
   const std::optional<TooMuchCost> last = CostWithin(kLastNs, *begin_ns_);
   const bool lasts = lasting && IsTooMuch(*lasting) && IsTooMuch(*recent) && IsTooMuch(*last);

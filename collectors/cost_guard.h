@@ -32,6 +32,7 @@ struct CostReading {
 struct TooMuchCost {
   double share = 0;           // of the program's speed
   double accounts_share = 0;  // of it, what no step down takes away
+  double own() const { return share - accounts_share; }
   // Those of which giving up one helps, the costliest first: any that is a good part of a cost that
   // is a little too much; of one that is far too much only what is most of it, and without which it
   // is little. Empty: no single one helps.

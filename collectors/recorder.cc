@@ -393,10 +393,16 @@ class RecorderLoop {
          static_cast<double>(tree_cpu_ns_), host_busy_ns_, std::move(helpers_ns),
          InstrumentationNs(visits_, hooked_batches_)});
     if (!cost) return;
+    constexpr double kGoodPart = 0.1;
+    const std::string accounts =
+        cost->accounts_share < kGoodPart * cost->share
+            ? ""
+            : fmt::format(" ({:.1f} % by instrumentation in it, which stays)",
+                          100 * cost->accounts_share);
     const std::string why = fmt::format(
-        "after {:.0f} s recording took {:.1f} % of the program's speed, more than {:.0f} %; "
+        "after {:.0f} s recording took {:.1f} % of the program's speed{}, more than {:.0f} %; "
         "--level {} keeps it",
-        static_cast<double>(last_ns_) / 1e9, 100 * cost->share, 100 * kMostCost,
+        static_cast<double>(last_ns_) / 1e9, 100 * cost->share, accounts, 100 * kMostCost,
         runner_.level_reached());
     target_.ending = true;  // for those that are given up
     const bool is_given_up =

@@ -371,8 +371,9 @@ NextStep NextStepOf(const RunView& run, const Statements& statements) {
     // Nor does one whose step waits for another thread's Python.
     const bool held_guess = first.limit.Is(kHeldStepLimit) && planned.kind == NextKind::kCompare;
     // A guess that is predicted to lose is none.
-    const bool loses = planned.kind == NextKind::kCompare && !planned.measured &&
-                       statements.allocation->predicted <= statements.allocation->now;
+    const Allocation& plan = *statements.allocation;
+    const bool loses = planned.kind == NextKind::kCompare && !planned.measured && !plan.shown() &&
+                       plan.predicted <= plan.now && !TriedBefore(run, plan);
     if (better || first_try) return *advised;
     // More processes of a pool pack as much for each result.
     const bool packs =

@@ -57,8 +57,7 @@ bool IsAskedOverNetwork(const RunView& run, const Outside& outside) {
   for (const WakeEdge& edge : outside.edges) {
     const size_t asks = outside.groups[edge.wakee].kind;
     if (!edge.waker || outside.groups[*edge.waker].kind != kind || asks == kind) continue;
-    const std::string& name = outside.kinds[asks].name;
-    if (IsOfRay(name) && !IsRayWorker(name)) continue;  // daemons, which any switch may wake
+    if (outside.kinds[asks].is_service) continue;  // which any switch may wake
     all_s += edge.wait_s;
     const std::vector<int64_t>& ids = outside.kinds[asks].process_ids;
     const bool is_client =
@@ -74,8 +73,9 @@ bool MayBeBesideServices(const Outside& outside) {
   if (outside.findings[0].limit != OutsideLimit::kSleep || outside.culprit == 0) return false;
   const std::string& name = outside.kinds[outside.units[outside.culprit].kind].name;
   return !IsOfRay(name) && !outside.is_asked_over_network &&
-         std::any_of(outside.kinds.begin(), outside.kinds.end(),
-                     [](const ProcessKind& kind) { return kind.is_service; });
+         std::any_of(outside.kinds.begin(), outside.kinds.end(), [](const ProcessKind& kind) {
+           return kind.is_service && kind.name.starts_with("ray");
+         });
 }
 
 }  // namespace headrace::analysis

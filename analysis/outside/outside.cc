@@ -280,6 +280,20 @@ bool HasIdleThreads(const Outside& out) {
          shares.on_cpu + shares.runnable < kIdleThreads && !waits_for_known;
 }
 
+bool ShareInterpreter(const Outside& out) {
+  if (out.findings.empty() || out.findings[0].limit != OutsideLimit::kProducers) return false;
+  const OutsideUnit& unit = out.units[out.culprit];
+  const std::string& name = out.kinds[unit.kind].name;
+  const bool has_lock = name.starts_with("python") && !name.ends_with("t");  // python3.13t has none
+  if (out.culprit == 0 || unit.kind != out.units[0].kind || !has_lock) return false;
+  if (out.flavour != OutsideFlavour::kPlain || out.is_busy_thread) return false;
+  const UnitShares& shares = unit.shares;
+  const double cores = unit.threads_count * shares.on_cpu;
+  return out.home_activity && out.home_activity->Others(Activity::kWorks) > kOneThreadsTime &&
+         cores > kOneCore && cores < 2 - kOneCore && out.cores_free.value_or(0) > kAFreeCore &&
+         shares.storage + shares.network + shares.sleep <= kWaitsForKnown;
+}
+
 bool IsCulpritShortLived(const Outside& out) { return out.IsShortLived(out.units[out.culprit]); }
 
 bool PoolTakesInterpreter(const Outside& out) {
@@ -311,6 +325,12 @@ std::string WhyMoreDoNotHelp(const Outside& out, const std::string& what) {
     return fmt::format(
         "{} of {} processes {} had nothing to do: divide the data into as many shards first", idle,
         kind.pids.size(), kind.name);
+  }
+  if (ShareInterpreter(out)) {
+    return fmt::format(
+        "{} use one core together: one thread of a process runs Python at a time, so more of them "
+        "do not help",
+        what);
   }
   if (HasIdleThreads(out)) {
     return fmt::format("{} compute {} of their time: more of them may be idle, too", what,

@@ -27,6 +27,12 @@ MoreProducers RoomForMore(double now, double stall, double each, double free_cor
 // and more of them would be idle, too.
 bool HasIdleThreads(const Outside& outside);
 
+// Whether those that limit by what they compute are threads of the consumer's own process that run
+// Python, several at a time, and together use about one core although another is free, hardly in
+// waits that are known: one thread of a process runs Python at a time. What leaves the interpreter,
+// as NumPy does, uses more cores.
+bool ShareInterpreter(const Outside& outside);
+
 // Whether those that limit are other processes than the consumer's, which end soon and are followed
 // by others: more of them at a time start as often.
 bool IsCulpritShortLived(const Outside& outside);

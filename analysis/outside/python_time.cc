@@ -142,7 +142,8 @@ bool IsInnerLoop(const Samples& samples, size_t depth, const Function& next,
 
 // Lightning gives each batch to such a function of the program's before the step has it.
 bool PreparesBatch(const PythonFrame& frame) {
-  return frame.is_own && frame.function.ends_with("_batch_transfer");
+  return frame.is_own && (frame.function.ends_with("on_after_batch_transfer") ||
+                          frame.function.ends_with("on_before_batch_transfer"));
 }
 
 // Follows the program from its first function to the loop that trains: to where calls of the step
@@ -162,17 +163,17 @@ size_t FindLoop(Samples* samples) {
     Shares<Function> calls, recognised;  // of which functions; of those that lead to known ones
     Shares<Function> no_setup;           // of those, and of those that save or report
     double asks_s = 0;
-    Function prepares;         // leads to what prepares the batches
-    std::set<Function> known;  // lead to other functions that are known
+    std::set<Function> prepare;        // lead to what prepares batches
+    std::map<Function, double> known;  // seconds of those that lead to other known functions
     for (const Sample& sample : *samples) {
       const Function call = FunctionAt(sample, depth + 1);
       calls.Add(call, sample.seconds);
       const auto begin = sample.frames.begin() + static_cast<std::ptrdiff_t>(depth) + 1;
       const bool is_known = std::any_of(begin, sample.frames.end(), IsRecognised);
       if (std::any_of(begin, sample.frames.end(), PreparesBatch)) {
-        prepares = call;
+        prepare.insert(call);
       } else if (is_known) {
-        known.insert(call);
+        known[call] += sample.seconds;
       }
       if (!call.first.empty() && is_known) recognised.Add(call, sample.seconds);
       if (!call.first.empty() && (is_known || std::any_of(begin, sample.frames.end(), Writes))) {
@@ -182,9 +183,12 @@ size_t FindLoop(Samples* samples) {
       if (asks) asks_s += sample.seconds;
     }
     Function next = calls.Most();
-    const bool all_prepare = std::all_of(known.begin(), known.end(),
-                                         [&](const Function& each) { return each == prepares; });
-    if (!prepares.first.empty() && !all_prepare) return depth;
+    // The loop is where both are called: what prepares the batches, and the step.
+    double beside_s = 0;
+    for (const auto& [call, seconds] : known) {
+      if (!prepare.contains(call)) beside_s += seconds;
+    }
+    if (!prepare.empty() && beside_s >= kSmallStall * calls.all_s()) return depth;
     if (calls.MostRatio() < kMostOfALoop) {
       // In a library's function set-up may be as long as the loop that it leads to.
       if (has_loops || no_setup.MostRatio() < kMostOfALoop) return depth;
@@ -244,7 +248,7 @@ Reading Read(const std::vector<PythonFrame>& frames, size_t depth) {
       calls && (WhatNameSays(frames[depth + 1].function) == NameSays::kSteps ||
                 (first != frames.end() && IsStep(*first)));
   const bool asked = (loop->asks && (!calls || frames[depth + 1].is_own) && !called_trains) ||
-                     std::any_of(loop, frames.end(), PreparesBatch);
+                     std::any_of(frames.begin(), frames.end(), PreparesBatch);
   Reading reading{Reading::Kind::kUnknown, own};
   if (TakesAndTrains(frames)) return reading;
   if (first != frames.end() && !asked) {

@@ -92,7 +92,8 @@ std::optional<analysis::MoreProducers> MoreOf(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
   if (seen.findings[0].limit != OutsideLimit::kProducers || unit.uneven ||
       unit.idle_processes > 0 || seen.is_busy_thread || analysis::ExchangeWithPool(seen) ||
-      !seen.cores_free || seen.core_budget.cores.value_or(0) <= 0) {
+      analysis::ShareInterpreter(seen) || !seen.cores_free ||
+      seen.core_budget.cores.value_or(0) <= 0) {
     return std::nullopt;
   }
   return analysis::RoomForMore(ThreadsNow(unit), seen.stall_ratio, unit.shares.on_cpu,
@@ -224,14 +225,10 @@ std::string AdviceForProducers(const Outside& seen) {
         "a time",
         seen.activity_place.empty() ? "this work" : seen.activity_place);
   }
-  const bool may_hold_interpreter = seen.kinds[unit.kind].name.starts_with("python") &&
-                                    seen.flavour == OutsideFlavour::kPlain &&
-                                    RunsPythonBeside(seen) && unit.threads_count >= 2;
-  if (at_home && may_hold_interpreter && used < kAtMostOneCore) {
+  if (analysis::ShareInterpreter(seen)) {
     return fmt::format(
         "do this in processes instead of threads: one thread of a process runs Python at a time, "
-        "and "
-        "these use {:.1f} cores together; or {}",
+        "and these use {:.1f} cores together; or {}",
         used, cheaper);
   }
   if (analysis::HasIdleThreads(seen)) {

@@ -12,10 +12,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <ctime>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -250,8 +250,8 @@ void PythonStacks::FindGroups() {
     const auto stat = ReadProcessStat(pid);
     if (!stat) continue;
     if (member.cpu_read_ns != 0) {
-      member.cores =
-          static_cast<double>(stat->cpu_ns - member.cpu_ns) / static_cast<double>(passed_ns);
+      member.cores = static_cast<double>(std::max<int64_t>(0, stat->cpu_ns - member.cpu_ns)) /
+                     static_cast<double>(passed_ns);
     }
     member.cpu_ns = stat->cpu_ns;
     member.cpu_read_ns = now;
@@ -293,20 +293,20 @@ bool PythonStacks::FollowsChildren(const Group& group) const {
          (group.short_lived_ns != 0 && MonotonicNs() - group.short_lived_ns < kCalmNs);
 }
 
-// Of a process with a run of its own, or of each that a run follows, as evenly as it must. Half of
-// all samples are spread evenly in any case: what waits says whom it waits for.
+// Of a run for that process: half of all samples are spread evenly, as what waits says whom it
+// waits for, and half by CPU time; of a run that follows children, all evenly.
 int PythonStacks::SamplesPerS(int64_t pid, bool with_children) const {
-  double all = 0, its = 0;
+  double all = 0;
+  std::optional<double> its;
   for (const auto& [root, group] : groups_) {
     for (const auto& [member_pid, member] : group.members) {
-      all += member.cores;
+      all += member.cores.value_or(0);
       if (member_pid == pid) its = member.cores;
     }
   }
   const double even = 1 / static_cast<double>(std::max<size_t>(processes_, 1));
-  const double share = all > 0 && !with_children ? (even + its / all) / 2 : even;
-  return std::clamp(static_cast<int>(std::lround(options_.processes_per_s * share)), 1,
-                    options_.samples_per_s);
+  const double share = its && all > 0 && !with_children ? (even + *its / all) / 2 : even;
+  return std::clamp(static_cast<int>(options_.processes_per_s * share), 1, options_.samples_per_s);
 }
 
 // Ends the runs of the other kind that see the group's processes. Whether there are some still.

@@ -6,7 +6,8 @@
 // At first one run follows a process and all that it starts. To find these it reads all of /proc
 // ten times a second, which takes two to five hundredths of a core. So when the processes last,
 // each gets a run of its own instead, which takes a small part of that; but for those that a
-// library started for itself (base/library_processes.h). Half of the samples go to who computes.
+// library started for itself (base/library_processes.h). Half of the samples of those runs go to
+// who computes.
 //
 // A sample stands for the time from one sample to the next, whatever the thread did then. Of the
 // program's own files, in the folders of its script and where it was started, each line says which
@@ -15,6 +16,7 @@
 #include <sys/types.h>
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -75,7 +77,7 @@ class PythonStacks : public Probe {
     int64_t seen_ns = 0;                  // first
     bool is_of_service = false;           // a library's service started it, and ends it as it likes
     int64_t cpu_ns = 0, cpu_read_ns = 0;  // CPU time, and when that was read
-    double cores = 0;                     // that it used before, for a second or more
+    std::optional<double> cores = {};     // that it used before, for a second or more
   };
   // A Python process that no other one of the target started, and those that it did.
   struct Group {

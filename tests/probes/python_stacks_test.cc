@@ -349,7 +349,7 @@ TEST_F(PythonStacksOf, WhoComputesGetsMoreSamples) {
     return rates.size() == 2;
   }));
   EXPECT_EQ(rates[busy.pid()], 10);
-  EXPECT_EQ(rates[idle.pid()], 4);
+  EXPECT_EQ(rates[idle.pid()], 3);
 }
 
 TEST_F(PythonStacksOf, WhereProcessesComeAndGoOneRunFollowsThem) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/outside/outside.h"
+#include "analysis/thresholds.h"
 #include "tests/analysis/outside_run.h"
 
 namespace headrace::analysis {
@@ -19,8 +20,13 @@ void Counts(const std::string& metric, int64_t pid, const std::string& subject, 
 }
 
 // Workers poll for what process 300, which sleeps, answers.
-RunView Asking() {
+RunView Asking(const std::string& service = "") {
   OutsideRun run;
+  if (!service.empty()) {
+    const std::string command = "python -c from multiprocessing.resource_tracker import main";
+    run.Process(400, 1, service, service == "resource_tracker" ? command : service);
+    run.OnCpu(400, service + " (main)", 0.01).Blocked(400, service + " (main)", "poll", 0.98);
+  }
   run.Process(100, 1, "python", "python train.py").Process(300, 100, "python");
   run.OnCpu(100, "python (main)", 0.05);
   for (const int64_t pid : {200, 201}) {
@@ -59,18 +65,21 @@ TEST(Asked, AServerOfBothKindsOfAddressesIsOne) {
 
 // Services of Ray pass on what others make: who sleeps there may feed nobody, unless it is asked.
 TEST(Asked, WhoSleepsBesideServicesIsLessSure) {
-  for (const bool asked : {false, true}) {
-    RunView view = Asking();
+  const auto probability = [](const std::string& service, bool asked) {
+    RunView view = Asking(service);
     if (asked) {
       Counts("socket_received_bytes", 300, kServersEnd, &view);
       Counts("socket_sent_bytes", 200, kClientsEnd, &view);
     }
-    Outside seen = LookFromOutside(view);
-    ASSERT_EQ(seen.findings[0].limit, OutsideLimit::kSleep);
-    EXPECT_FALSE(MayBeBesideServices(seen)) << "there are none";
-    seen.kinds.back().is_service = true;
-    EXPECT_EQ(MayBeBesideServices(seen), !asked);
-  }
+    const Outside seen = LookFromOutside(view);
+    EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kSleep);
+    EXPECT_EQ(seen.is_asked_over_network, asked);
+    return seen.findings[0].probability;
+  };
+  EXPECT_GT(probability("", false), kBesideServices);
+  EXPECT_LE(probability("raylet", false), kBesideServices);
+  EXPECT_GT(probability("raylet", true), kBesideServices);
+  EXPECT_GT(probability("resource_tracker", false), kBesideServices) << "it passes nothing on";
 }
 
 TEST(Asked, WhoConnectsIsNoServer) {
