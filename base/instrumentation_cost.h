@@ -2,7 +2,7 @@
 // counted: what one visit and one batch take was measured apart from any run
 // (docs/measurements.md).
 #pragma once
-#include <cstdint>
+#include <algorithm>
 
 namespace headrace {
 
@@ -11,10 +11,10 @@ inline constexpr double kVisitNs = 22;
 // Of PyTorch's DataLoader with the import hook, in all its processes together.
 inline constexpr double kHookedBatchNs = 15'000;
 
-// `hooked_batches`: that a DataLoader's workers made and the trainer received. Their visits hardly
-// add to that.
+// `hooked_batches`: that a DataLoader's workers made and the trainer received. Their cost holds that
+// of their visits. Of sums that grow this grows.
 inline double InstrumentationNs(double visits, double hooked_batches) {
-  return hooked_batches * kHookedBatchNs + visits * kVisitNs;
+  return std::max(hooked_batches * kHookedBatchNs, visits * kVisitNs);
 }
 
 }  // namespace headrace

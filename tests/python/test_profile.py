@@ -125,7 +125,8 @@ class Profile(ProgramTest):
             self.folder.joinpath("runs.db").unlink()
         self.assertTrue(rows, "no accounts were recorded")
         for operator in operators:
-            self.assertGreater(counted.get((stage, operator), 0), 20, counted)
+            # Without workers a batch takes 0.12 s and more, so that there are some twenty.
+            self.assertGreater(counted.get((stage, operator), 0), 10, counted)
         self.assertGreater(counted.get(("trainer", "step"), 0), 10, counted)
         if not right and others > 0.3 * self.seconds:
             self.skipTest(f"limited by {limit.get('name')}: other programs used {others:.1f} s of CPU meanwhile")
