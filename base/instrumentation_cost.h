@@ -11,8 +11,8 @@ inline constexpr double kVisitNs = 22;
 // Of PyTorch's DataLoader with the import hook, in all its processes together.
 inline constexpr double kHookedBatchNs = 15'000;
 
-// `hooked_batches`: that a DataLoader's workers made and the trainer received. Their cost holds that
-// of their visits. Of sums that grow this grows.
+// `hooked_batches`: that a DataLoader's workers made and the trainer received. Their cost holds
+// that of their visits. Of sums that grow this grows.
 inline double InstrumentationNs(double visits, double hooked_batches) {
   return std::max(hooked_batches * kHookedBatchNs, visits * kVisitNs);
 }
