@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/error.h"
-#include "base/instrumentation_cost.h"
 #include "base/units.h"
 #include "collectors/account_tree.h"
 #include "collectors/accounting_row.h"
@@ -299,7 +298,7 @@ class RecorderLoop {
     tick_cost_ns_ = tick_cost_ns_ == 0 ? cost : (7 * tick_cost_ns_ + cost) / 8;
     result_.has_accounts = accounts_.ever_attached();
     result_.steps += sample.steps.steps;
-    CountAccounted(sample);
+    accounts_cost_.Add(sample);
     const int64_t end = MonotonicNs();
     sample.start_ns = last_ns_;
     sample.duration_ns = end - start_ns_ - last_ns_;
@@ -319,18 +318,6 @@ class RecorderLoop {
       Extend(&pending_.back(), sample);
     } else {
       pending_.push_back(std::move(sample));
-    }
-  }
-
-  void CountAccounted(const IntervalSample& sample) {
-    for (const StageSample& stage : sample.stages) {
-      if (stage.name == "receiver") receiver_ = stage.id;
-    }
-    for (const OperatorSample& op : sample.operators) {
-      visits_ += static_cast<double>(op.enters.value_or(0));
-      if (op.kind == "receive" && op.stage_id == receiver_) {
-        hooked_batches_ += static_cast<double>(op.completions);
-      }
     }
   }
 
@@ -388,10 +375,10 @@ class RecorderLoop {
     for (const auto& [probe, ns] : probes::LastingHelperCpuNs()) {
       helpers_ns[probe] = static_cast<double>(ns);
     }
-    const auto cost = cost_guard_.Add(
-        {last_ns_, static_cast<double>(cost_.LastingCpuNs()), sink_.TotalByProbe("bpf_run_time_ns"),
-         static_cast<double>(tree_cpu_ns_), host_busy_ns_, std::move(helpers_ns),
-         InstrumentationNs(visits_, hooked_batches_)});
+    const auto cost =
+        cost_guard_.Add({last_ns_, static_cast<double>(cost_.LastingCpuNs()),
+                         sink_.TotalByProbe("bpf_run_time_ns"), static_cast<double>(tree_cpu_ns_),
+                         host_busy_ns_, std::move(helpers_ns), accounts_cost_.CpuNs()});
     if (!cost) return;
     constexpr double kGoodPart = 0.1;
     const std::string accounts =
@@ -558,6 +545,7 @@ class RecorderLoop {
   OwnCost cost_;
   CostGuard cost_guard_{ReadCoreBudget().cores,
                         static_cast<double>(std::thread::hardware_concurrency())};
+  AccountsCost accounts_cost_;
   PartCosts parts_;
   MeasurementSink sink_;
   ProbeRunner runner_;
@@ -571,8 +559,6 @@ class RecorderLoop {
   int64_t next_scan_ns_ = 0, next_look_ns_ = 0, next_fine_ns_ = 0;
   int64_t forks_lost_ = 0;
   int64_t tick_cost_ns_ = 0;
-  double visits_ = 0, hooked_batches_ = 0;  // that accounts counted
-  std::optional<int64_t> receiver_;         // a DataLoader's stage
   int64_t late_ticks_ = 0, released_ranges_ = 0;
   std::map<int64_t, int64_t> images_;
   int64_t tree_cpu_ns_ = 0;

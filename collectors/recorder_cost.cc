@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "base/instrumentation_cost.h"
 #include "probes/process.h"
 
 namespace headrace::collectors {
@@ -36,6 +37,20 @@ void OwnCost::Read(const std::string& database, MeasurementSink* sink) const {
   }
   sink->Add(Figure("store_bytes", bytes));
 }
+
+void AccountsCost::Add(const IntervalSample& sample) {
+  for (const StageSample& stage : sample.stages) {
+    if (stage.name == "receiver") receiver_ = stage.id;
+  }
+  for (const OperatorSample& op : sample.operators) {
+    visits_ += static_cast<double>(op.enters.value_or(0));
+    if (op.kind == "receive" && op.stage_id == receiver_) {
+      hooked_batches_ += static_cast<double>(op.completions);
+    }
+  }
+}
+
+double AccountsCost::CpuNs() const { return InstrumentationNs(visits_, hooked_batches_); }
 
 void PartCosts::Read(int64_t now_ns, MeasurementSink* sink) const {
   sink->BeginRead("collector parts", now_ns);

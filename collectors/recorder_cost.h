@@ -3,11 +3,13 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "collectors/measurement_sink.h"
+#include "collectors/store/samples.h"
 #include "probes/helper_cpu.h"
 
 namespace headrace::collectors {
@@ -28,6 +30,17 @@ struct OwnCost {
   int64_t LastingCpuNs() const { return CpuNs() - (probes::OnceCpuNs() - once_begin_ns); }
 
   void Read(const std::string& database, MeasurementSink* sink) const;
+};
+
+// What accounts took in the program's threads, estimated from what they counted.
+class AccountsCost {
+ public:
+  void Add(const IntervalSample& sample);
+  double CpuNs() const;  // never less than before
+
+ private:
+  double visits_ = 0, hooked_batches_ = 0;
+  std::optional<int64_t> receiver_;  // a DataLoader's stage
 };
 
 // CPU time of the parts of the loop.

@@ -289,34 +289,6 @@ TEST(OutsideWords, APoolsThreadsHandOver) {
   EXPECT_THAT(page(0.75, 2.2, 0.9), Not(HasSubstr("chunksize"))) << "one beside it is at work";
 }
 
-// What several threads of one process of Python compute is one core's worth at most.
-TEST(OutsideWords, ThreadsOfPythonAreNotToldToBeMore) {
-  const analysis::RunView run = LimitedByWorkers();
-  const auto page = [&](double on_cpu, double in_python, double free) {
-    Outside seen = analysis::LookFromOutside(run);
-    seen.findings = {{OutsideLimit::kProducers, 0.95}};
-    seen.flavour = analysis::OutsideFlavour::kPlain;
-    seen.cores_free = free;
-    analysis::OutsideUnit& unit = seen.units[seen.culprit];
-    unit.kind = seen.units[0].kind;
-    unit.threads_count = 4;
-    unit.shares = {};
-    unit.shares.on_cpu = on_cpu;
-    auto& others = seen.home_activity.emplace().others;
-    others[static_cast<size_t>(analysis::Activity::kWorks)] = in_python;
-    FirstPage page;
-    AddOutsidePage(run, seen, &page);
-    return Advice(run, seen) + "\n" + LineOf(page, "next");
-  };
-  EXPECT_THAT(page(0.25, 3, 1), HasSubstr("do this in processes instead of threads"));
-  EXPECT_THAT(page(0.25, 3, 1), HasSubstr("these use 1.0 cores together"));
-  EXPECT_THAT(page(0.25, 3, 1), Not(HasSubstr("the CPU cores will limit it")));
-  for (const std::string& other :
-       {page(0.4, 3, 1), page(0.1, 3, 1), page(0.25, 0.5, 1), page(0.25, 3, 0.2)}) {
-    EXPECT_THAT(other, Not(HasSubstr("instead of threads")));
-  }
-}
-
 // Workers that ask a process of the program for what they need, such as a Manager's.
 TEST(OutsideWords, WhomWorkersAskIsNamed) {
   const auto page = [](double asking, bool answers = true) {

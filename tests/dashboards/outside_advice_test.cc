@@ -1,0 +1,45 @@
+// What is advised for the limit of a run seen from outside.
+#include "dashboards/report/outside_advice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/outside/outside.h"
+#include "dashboards/report/first_page.h"
+#include "dashboards/report/outside_words.h"
+#include "tests/analysis/outside_run.h"
+#include "tests/dashboards/page_lines.h"
+
+namespace headrace::dashboards {
+namespace {
+
+// What several threads of one process of Python compute is one core's worth at most.
+TEST(OutsideAdvice, ThreadsOfPythonAreNotToldToBeMore) {
+  const analysis::RunView run = analysis::Loader(2, 0.15, 0.8, 0.95, 0, 0.03).view;
+  const auto page = [&](double on_cpu, double in_python, double free) {
+    analysis::Outside seen = analysis::LookFromOutside(run);
+    seen.findings = {{analysis::OutsideLimit::kProducers, 0.95}};
+    seen.flavour = analysis::OutsideFlavour::kPlain;
+    seen.cores_free = free;
+    analysis::OutsideUnit& unit = seen.units[seen.culprit];
+    unit.kind = seen.units[0].kind;
+    unit.threads_count = 4;
+    unit.shares = {};
+    unit.shares.on_cpu = on_cpu;
+    auto& others = seen.home_activity.emplace().others;
+    others[static_cast<size_t>(analysis::Activity::kWorks)] = in_python;
+    FirstPage page;
+    AddOutsidePage(run, seen, &page);
+    return Advice(run, seen) + "\n" + LineOf(page, "next");
+  };
+  EXPECT_THAT(page(0.25, 3, 1), testing::HasSubstr("do this in processes instead of threads"));
+  EXPECT_THAT(page(0.25, 3, 1), testing::HasSubstr("these use 1.0 cores together"));
+  EXPECT_THAT(page(0.25, 3, 1), testing::Not(testing::HasSubstr("the CPU cores will limit it")));
+  for (const std::string& other :
+       {page(0.4, 3, 1), page(0.1, 3, 1), page(0.25, 0.5, 1), page(0.25, 3, 0.2)}) {
+    EXPECT_THAT(other, testing::Not(testing::HasSubstr("instead of threads")));
+  }
+}
+
+}  // namespace
+}  // namespace headrace::dashboards
