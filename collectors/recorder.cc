@@ -380,9 +380,9 @@ class RecorderLoop {
                          sink_.TotalByProbe("bpf_run_time_ns"), static_cast<double>(tree_cpu_ns_),
                          host_busy_ns_, std::move(helpers_ns), accounts_cost_.CpuNs()});
     if (!cost) return;
-    constexpr double kGoodPart = 0.1;
+    constexpr double kWorthTelling = 0.1;
     const std::string accounts =
-        cost->accounts_share < kGoodPart * cost->share
+        cost->accounts_share < kWorthTelling * cost->share
             ? ""
             : fmt::format(" ({:.1f} % by instrumentation in it, which stays)",
                           100 * cost->accounts_share);

@@ -39,12 +39,10 @@ void OwnCost::Read(const std::string& database, MeasurementSink* sink) const {
 }
 
 void AccountsCost::Add(const IntervalSample& sample) {
-  for (const StageSample& stage : sample.stages) {
-    if (stage.name == "receiver") receiver_ = stage.id;
-  }
+  for (const StageSample& stage : sample.stages) stages_[stage.id] = stage.name;
   for (const OperatorSample& op : sample.operators) {
     visits_ += static_cast<double>(op.enters.value_or(0));
-    if (op.kind == "receive" && op.stage_id == receiver_) {
+    if (ReceivesHookedBatches(op.kind, stages_[op.stage_id])) {
       hooked_batches_ += static_cast<double>(op.completions);
     }
   }

@@ -3,7 +3,6 @@
 #pragma once
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -35,12 +34,12 @@ struct OwnCost {
 // What accounts took in the program's threads, estimated from what they counted.
 class AccountsCost {
  public:
-  void Add(const IntervalSample& sample);
-  double CpuNs() const;  // never less than before
+  void Add(const IntervalSample& sample);  // one after the other
+  double CpuNs() const;                    // in all; never less than before
 
  private:
   double visits_ = 0, hooked_batches_ = 0;
-  std::optional<int64_t> receiver_;  // a DataLoader's stage
+  std::map<int64_t, std::string> stages_;  // names, by id
 };
 
 // CPU time of the parts of the loop.

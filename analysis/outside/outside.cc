@@ -280,7 +280,7 @@ bool HasIdleThreads(const Outside& out) {
          shares.on_cpu + shares.runnable < kIdleThreads && !waits_for_known;
 }
 
-bool ShareInterpreter(const Outside& out) {
+bool RunPythonInTurn(const Outside& out) {
   if (out.findings.empty() || out.findings[0].limit != OutsideLimit::kProducers) return false;
   const OutsideUnit& unit = out.units[out.culprit];
   const std::string& name = out.kinds[unit.kind].name;
@@ -326,7 +326,7 @@ std::string WhyMoreDoNotHelp(const Outside& out, const std::string& what) {
         "{} of {} processes {} had nothing to do: divide the data into as many shards first", idle,
         kind.pids.size(), kind.name);
   }
-  if (ShareInterpreter(out)) {
+  if (RunPythonInTurn(out)) {
     return fmt::format(
         "{} use one core together: one thread of a process runs Python at a time, so more of them "
         "do not help",

@@ -31,7 +31,7 @@ bool HasIdleThreads(const Outside& outside);
 // Python, several at a time, and together use about one core although another is free, hardly in
 // waits that are known: one thread of a process runs Python at a time. What leaves the interpreter,
 // as NumPy does, uses more cores.
-bool ShareInterpreter(const Outside& outside);
+bool RunPythonInTurn(const Outside& outside);
 
 // Whether those that limit are other processes than the consumer's, which end soon and are followed
 // by others: more of them at a time start as often.

@@ -146,6 +146,28 @@ bool PreparesBatch(const PythonFrame& frame) {
                           frame.function.ends_with("on_before_batch_transfer"));
 }
 
+// Whether the function at that depth calls both, one apart from the other: what prepares a batch,
+// and the step, for a twentieth of its time or more.
+bool IsStepBesidePreparing(const Samples& samples, size_t depth) {
+  std::set<Function> prepare;
+  std::map<Function, double> known;  // seconds of those that are at other known functions
+  double all_s = 0, beside_s = 0;
+  for (const Sample& sample : samples) {
+    const Function call = FunctionAt(sample, depth + 1);
+    const auto begin = sample.frames.begin() + static_cast<std::ptrdiff_t>(depth) + 1;
+    all_s += sample.seconds;
+    if (std::any_of(begin, sample.frames.end(), PreparesBatch)) {
+      prepare.insert(call);
+    } else if (std::any_of(begin, sample.frames.end(), IsRecognised)) {
+      known[call] += sample.seconds;
+    }
+  }
+  for (const auto& [call, seconds] : known) {
+    if (!prepare.contains(call)) beside_s += seconds;
+  }
+  return !prepare.empty() && beside_s >= kSmallStall * all_s;
+}
+
 // Follows the program from its first function to the loop that trains: to where calls of the step
 // and of the loading part, or where no function has most of the time. Leaves the samples in it.
 // Returns the depth of its function in each of them.
@@ -163,18 +185,11 @@ size_t FindLoop(Samples* samples) {
     Shares<Function> calls, recognised;  // of which functions; of those that lead to known ones
     Shares<Function> no_setup;           // of those, and of those that save or report
     double asks_s = 0;
-    std::set<Function> prepare;        // lead to what prepares batches
-    std::map<Function, double> known;  // seconds of those that lead to other known functions
     for (const Sample& sample : *samples) {
       const Function call = FunctionAt(sample, depth + 1);
       calls.Add(call, sample.seconds);
       const auto begin = sample.frames.begin() + static_cast<std::ptrdiff_t>(depth) + 1;
       const bool is_known = std::any_of(begin, sample.frames.end(), IsRecognised);
-      if (std::any_of(begin, sample.frames.end(), PreparesBatch)) {
-        prepare.insert(call);
-      } else if (is_known) {
-        known[call] += sample.seconds;
-      }
       if (!call.first.empty() && is_known) recognised.Add(call, sample.seconds);
       if (!call.first.empty() && (is_known || std::any_of(begin, sample.frames.end(), Writes))) {
         no_setup.Add(call, sample.seconds);
@@ -183,12 +198,7 @@ size_t FindLoop(Samples* samples) {
       if (asks) asks_s += sample.seconds;
     }
     Function next = calls.Most();
-    // The loop is where both are called: what prepares the batches, and the step.
-    double beside_s = 0;
-    for (const auto& [call, seconds] : known) {
-      if (!prepare.contains(call)) beside_s += seconds;
-    }
-    if (!prepare.empty() && beside_s >= kSmallStall * calls.all_s()) return depth;
+    if (IsStepBesidePreparing(*samples, depth)) return depth;
     if (calls.MostRatio() < kMostOfALoop) {
       // In a library's function set-up may be as long as the loop that it leads to.
       if (has_loops || no_setup.MostRatio() < kMostOfALoop) return depth;

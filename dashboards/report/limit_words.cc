@@ -177,6 +177,7 @@ std::string StepPlace(const RunView& run, std::string_view step) {
   return in_step + (in_step.empty() ? "" : "; ") + beside->Words("the trainer", beside->place.name);
 }
 
+// `place` may be empty.
 std::string WithPlace(const std::string& text, const std::string& place) {
   return text + (place.empty() ? "" : "; " + place);
 }

@@ -92,7 +92,7 @@ std::optional<analysis::MoreProducers> MoreOf(const Outside& seen) {
   const OutsideUnit& unit = seen.units[seen.culprit];
   if (seen.findings[0].limit != OutsideLimit::kProducers || unit.uneven ||
       unit.idle_processes > 0 || seen.is_busy_thread || analysis::ExchangeWithPool(seen) ||
-      analysis::ShareInterpreter(seen) || !seen.cores_free ||
+      analysis::RunPythonInTurn(seen) || !seen.cores_free ||
       seen.core_budget.cores.value_or(0) <= 0) {
     return std::nullopt;
   }
@@ -225,7 +225,7 @@ std::string AdviceForProducers(const Outside& seen) {
         "a time",
         seen.activity_place.empty() ? "this work" : seen.activity_place);
   }
-  if (analysis::ShareInterpreter(seen)) {
+  if (analysis::RunPythonInTurn(seen)) {
     return fmt::format(
         "do this in processes instead of threads: one thread of a process runs Python at a time, "
         "and these use {:.1f} cores together; or {}",

@@ -41,7 +41,7 @@ constexpr size_t kMostAtOnce = 4;
 constexpr int64_t kYoungNs = 10'000'000'000, kCalmNs = 30'000'000'000;
 // So long after it was first seen a process may still become what it was started for.
 constexpr int64_t kNewNs = 3'000'000'000;
-constexpr int64_t kCpuLookNs = 1'000'000'000;
+constexpr int64_t kCpuLookNs = 1'000'000'000;  // what a process computes is looked at so often
 constexpr size_t kMostStacks = 20'000;
 constexpr size_t kMostBytes = 16 << 20;  // of frames that are kept, and of what one run writes
 constexpr int kMostFailures = 5;

@@ -4,28 +4,48 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace headrace::collectors {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-// Readings a second apart of a recorder that takes `recorder` of one core and whose eBPF programs
-// take `programs` of one, of a program that uses `cores`; the second of the first answer, 0 if none
-// came in `seconds`. All programs of the machine use `busy` cores, if that is known.
-int SecondOfAnswer(double num_cores, double recorder, double programs, double cores, int seconds,
-                   double* cost = nullptr, std::optional<double> busy = std::nullopt) {
+struct Answer {
+  int second;
+  TooMuchCost cost;
+};
+
+// The first answer to readings a second apart, if one came in `seconds`; `each`: what is added in a
+// nanosecond, without its time.
+std::optional<Answer> FirstAnswer(const CostReading& each, double num_cores = 2, int seconds = 60) {
   CostGuard guard(num_cores, 2);
   for (int s = 0; s <= seconds; ++s) {
     const double now = static_cast<double>(s) * kSecond;
-    CostReading reading{
-        s * kSecond, recorder * now, {{"faults", programs * now}}, cores * now, std::nullopt};
-    if (busy) reading.host_busy_ns = *busy * now;
-    if (const auto answer = guard.Add(reading)) {
-      if (cost != nullptr) *cost = answer->share;
-      return s;
-    }
+    CostReading reading = each;
+    reading.at_ns = s * kSecond;
+    reading.recorder_cpu_ns *= now;
+    for (auto& [probe, ns] : reading.kernel_programs_ns) ns *= now;
+    reading.program_cpu_ns *= now;
+    if (reading.host_busy_ns) *reading.host_busy_ns *= now;
+    for (auto& [probe, ns] : reading.helpers_cpu_ns) ns *= now;
+    reading.accounts_cpu_ns *= now;
+    if (const auto cost = guard.Add(reading)) return Answer{s, *cost};
   }
-  return 0;
+  return std::nullopt;
+}
+
+constexpr const char* kNone = "none is too much";
+
+// Readings of a recorder that takes `recorder` of one core and whose eBPF programs take `programs`
+// of one, of a program that uses `cores`; the second of the first answer, 0 if none came in
+// `seconds`. All programs of the machine use `busy` cores, if that is known.
+int SecondOfAnswer(double num_cores, double recorder, double programs, double cores, int seconds,
+                   double* cost = nullptr, std::optional<double> busy = std::nullopt) {
+  const auto answer =
+      FirstAnswer({0, recorder, {{"faults", programs}}, cores, busy}, num_cores, seconds);
+  if (answer && cost != nullptr) *cost = answer->cost.share;
+  return answer ? answer->second : 0;
 }
 
 TEST(CostGuard, AnswersOnceItIsTooMuch) {
@@ -56,17 +76,9 @@ TEST(CostGuard, WhatIdleCoresDoCostsNothing) {
 // The probes that may be given up one by one.
 TEST(CostGuard, NamesTheProbesThatCost) {
   const auto costly = [](double faults, double switches, double recorder) {
-    CostGuard guard(2, 2);
-    for (int s = 0; s <= 60; ++s) {
-      const double now = static_cast<double>(s) * kSecond;
-      const auto answer = guard.Add({s * kSecond,
-                                     recorder * now,
-                                     {{"faults", faults * now}, {"switches", switches * now}},
-                                     2 * now,
-                                     std::nullopt});
-      if (answer) return fmt::format("{}", fmt::join(answer->probes, ", "));
-    }
-    return std::string("none is too much");
+    const auto answer =
+        FirstAnswer({0, recorder, {{"faults", faults}, {"switches", switches}}, 2, std::nullopt});
+    return answer ? fmt::format("{}", fmt::join(answer->cost.probes, ", ")) : kNone;
   };
   EXPECT_EQ(costly(0.05, 0.01, 0.01), "faults, switches");
   EXPECT_EQ(costly(0.01, 0.05, 0.01), "switches, faults");
@@ -83,22 +95,11 @@ TEST(CostGuard, NamesTheProbesThatCost) {
 // but leaves the recorder and its programs a half.
 TEST(CostGuard, AccountsCountButLeaveAHalf) {
   const auto costly = [](double accounts, double programs, double recorder) {
-    CostGuard guard(2, 2);
-    for (int s = 0; s <= 60; ++s) {
-      const double now = static_cast<double>(s) * kSecond;
-      const auto answer = guard.Add({s * kSecond,
-                                     recorder * now,
-                                     {{"switches", programs * now}},
-                                     2 * now,
-                                     std::nullopt,
-                                     {},
-                                     accounts * now});
-      if (answer) {
-        return fmt::format("after {} s {:.3f}: {}", s, answer->share,
-                           fmt::join(answer->probes, ", "));
-      }
-    }
-    return std::string("none is too much");
+    const auto answer =
+        FirstAnswer({0, recorder, {{"switches", programs}}, 2, std::nullopt, {}, accounts});
+    return answer ? fmt::format("after {} s {:.3f}: {}", answer->second, answer->cost.share,
+                                fmt::join(answer->cost.probes, ", "))
+                  : kNone;
   };
   EXPECT_EQ(costly(0.03, 0.02, 0.02), "after 14 s 0.035: switches");
   EXPECT_EQ(costly(0.03, 0, 0.03), "after 14 s 0.030: ") << "no probe takes it";
@@ -112,20 +113,11 @@ TEST(CostGuard, AccountsCountButLeaveAHalf) {
 // Programs beside the recorder are a part of what it takes.
 TEST(CostGuard, NamesTheProbeWhoseProgramsCost) {
   const auto costly = [](double switches, double recorder, double py_spy) {
-    CostGuard guard(2, 2);
-    for (int s = 0; s <= 60; ++s) {
-      const double now = static_cast<double>(s) * kSecond;
-      const auto answer = guard.Add({s * kSecond,
-                                     recorder * now,
-                                     {{"switches", switches * now}},
-                                     2 * now,
-                                     std::nullopt,
-                                     {{"py-spy", py_spy * now}}});
-      if (answer) {
-        return fmt::format("{:.3f}: {}", answer->share, fmt::join(answer->probes, ", "));
-      }
-    }
-    return std::string("none is too much");
+    const auto answer =
+        FirstAnswer({0, recorder, {{"switches", switches}}, 2, std::nullopt, {{"py-spy", py_spy}}});
+    return answer
+               ? fmt::format("{:.3f}: {}", answer->cost.share, fmt::join(answer->cost.probes, ", "))
+               : kNone;
   };
   EXPECT_EQ(costly(0.01, 0.06, 0.05), "0.035: py-spy, switches");
   EXPECT_EQ(costly(0.03, 0.02, 0.01), "0.025: switches, py-spy");

@@ -311,16 +311,22 @@ TEST(FirstPage, TheSharesOfAThreadThatLoadsAndTrainsAreAllOfItsTime) {
   EXPECT_NEAR(all, 1, 1e-9);
 }
 
+// A thread that loads for so long and steps for 10 ms, of process 100, which took the batches.
+RunView OneTrainer(double load_cpu_s) {
+  RunView run = analysis::RecordOneThread({.load_cpu_s = load_cpu_s, .step_cpu_s = 0.01}, 10, 3);
+  analysis::MeasurementRow took;
+  took.metric = "rank_steps_count";
+  took.process_id = 100;
+  took.value = 1000;
+  run.measurements.push_back(took);
+  return run;
+}
+
 // All lines say so, not only one.
 TEST(FirstPage, ATrainerThatMostlyValidatesIsToldSo) {
   for (const bool validates : {false, true}) {
     SCOPED_TRACE(validates);
-    RunView run = analysis::RecordOneThread({.load_cpu_s = 0.00005, .step_cpu_s = 0.01}, 10, 3);
-    analysis::MeasurementRow took;
-    took.metric = "rank_steps_count";
-    took.process_id = 100;
-    took.value = 1000;
-    run.measurements.push_back(took);
+    RunView run = OneTrainer(0.00005);
     const std::string main = "<module> (train.py:40, no loop);main (train.py:30, loop 28)";
     const std::string evaluate = validates ? ";evaluate (train.py:12, loop 11)" : "";
     analysis::Sample("MainThread",
@@ -338,12 +344,7 @@ TEST(FirstPage, ATrainerThatMostlyValidatesIsToldSo) {
 
 // What is around the loader is loading, too: no line says that the input keeps up.
 TEST(FirstPage, ATrainerThatLoadsByItselfIsInputBound) {
-  RunView run = analysis::RecordOneThread({.load_cpu_s = 0.00005, .step_cpu_s = 0.01}, 10, 3);
-  analysis::MeasurementRow took;
-  took.metric = "rank_steps_count";
-  took.process_id = 100;
-  took.value = 1000;
-  run.measurements.push_back(took);
+  RunView run = OneTrainer(0.00005);
   const std::string main = "<module> (train.py:40, no loop);main (train.py:30, loop 28";
   analysis::Sample("MainThread", main + ", next);day_by_day (train.py:12, loop 10)", 8, &run);
   analysis::Sample("MainThread", main + ");Tensor.backward (torch/_tensor.py:623)", 2, &run);
@@ -366,12 +367,7 @@ TEST(FirstPage, ATrainerThatLoadsByItselfIsInputBound) {
 
 // A part of what the trainer does stands beside its step, and does not take its place.
 TEST(FirstPage, ATrainerThatAlsoSavesIsToldBoth) {
-  RunView run = analysis::RecordOneThread({.load_cpu_s = 0.00005, .step_cpu_s = 0.01}, 10, 3);
-  analysis::MeasurementRow took;
-  took.metric = "rank_steps_count";
-  took.process_id = 100;
-  took.value = 1000;
-  run.measurements.push_back(took);
+  RunView run = OneTrainer(0.00005);
   const std::string main = "<module> (train.py:40, no loop);main (train.py:30, loop 28)";
   analysis::Sample("MainThread", main + ";Tensor.backward (torch/_tensor.py:623)", 6, &run);
   analysis::Sample("MainThread", main + ";save_checkpoint (train.py:12, no loop)", 3, &run);
@@ -384,12 +380,7 @@ TEST(FirstPage, ATrainerThatAlsoSavesIsToldBoth) {
 // Loading in the trainer's own thread that is as tight as its step is no second limit: the line
 // says where the step is all the same.
 TEST(FirstPage, AStepBesideALittleLoadingInItsThreadIsPlaced) {
-  RunView run = analysis::RecordOneThread({.load_cpu_s = 0.0011, .step_cpu_s = 0.01}, 10, 3);
-  analysis::MeasurementRow took;
-  took.metric = "rank_steps_count";
-  took.process_id = 100;
-  took.value = 1000;
-  run.measurements.push_back(took);
+  RunView run = OneTrainer(0.0011);
   const std::string main = "<module> (train.py:40, no loop);main (train.py:30, loop 28)";
   analysis::Sample("MainThread", main + ";score (train.py:12, no loop)", 9, &run);
   analysis::Statements statements = analysis::MakeStatements(run);

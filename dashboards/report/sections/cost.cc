@@ -39,7 +39,7 @@ std::optional<double> AccountsNs(const analysis::RunView& run) {
   for (const analysis::OperatorRow& op : run.operators) {
     if (!op.enters_count) return std::nullopt;
     visits += static_cast<double>(*op.enters_count);
-    if (op.kind == "receive" && op.stage == "receiver")
+    if (ReceivesHookedBatches(op.kind, op.stage))
       batches += static_cast<double>(op.completions_count);
   }
   if (batches == 0 && (run.run.pipeline_text.empty() || visits == 0)) return std::nullopt;
