@@ -1,6 +1,10 @@
 """What watching a DataLoader costs: the rate of tests/abroad/programs/fast.py (some thousand batches a second) as it is, with
 the import hook alone, and under `headrace profile`, in turns. Prints the median of the pairs' losses.
 
+With --together the two of a pair run at the same time, one on each half of the cores, and once more with the halves swapped: what
+else the machine does hits both alike. The recorder, and all that it starts, runs on the half of the program that it watches. "as it
+is" beside itself shows what the method makes of no difference.
+
     python3 tests/abroad/overhead.py HEADRACE PYTHON [--pairs 30] [--seconds 3] [--program fast] [-- OPTION...]
 
 OPTIONs are the program's: `-- --item_us 150` makes some two thousand batches a second of fast. `--program jpeg` decodes images. --way leaves the
@@ -18,6 +22,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 HOOK = HERE.parent.parent / "probes/python/headrace/hook"
+PLAIN = "as it is"
 
 
 def of_median(values):
@@ -31,6 +36,58 @@ def of_median(values):
     return values[0], values[-1]
 
 
+class Way:
+    """How the program is started, and how to read its rate."""
+
+    def __init__(self, words, more):
+        self.words, self.more = words, more
+
+    def start(self, cpus=()):
+        pinned = ["taskset", "-c", ",".join(map(str, cpus))] if cpus else []
+        return subprocess.Popen(pinned + self.words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                env=dict(os.environ, **self.more))
+
+    @staticmethod
+    def rate(started):
+        out = started.communicate()[0]
+        if started.returncode != 0:
+            raise subprocess.CalledProcessError(started.returncode, started.args)
+        return float(re.search(r"^rate ([\d.]+)", out, re.M)[1])
+
+
+def in_turns(ways, pairs):
+    """The rate of the program as it is, and what part of it each way loses, by pair."""
+    rates = {way: [] for way in ways}
+    for pair in range(pairs):
+        for way in list(ways) if pair % 2 == 0 else reversed(ways):
+            rates[way].append(Way.rate(ways[way].start()))
+    base = rates.pop(PLAIN)
+    return base, {way: [1 - rate / plain for rate, plain in zip(seen, base)] for way, seen in rates.items()}
+
+
+def together(ways, pairs):
+    """The same; each loss is the geometric mean of both halves'."""
+    cores = sorted(os.sched_getaffinity(0))
+    halves = [cores[:len(cores) // 2], cores[len(cores) // 2:]]
+    if not halves[0]:
+        sys.exit("overhead.py: --together wants two cores")
+    base, losses = [], {way: [] for way in ways}
+    for pair in range(pairs):
+        for way in list(ways) if pair % 2 == 0 else reversed(ways):
+            ratios = []
+            for plain_on, watched_on in (halves, halves[::-1]):
+                # Which of the two starts first makes a difference, too.
+                if (pair + len(ratios)) % 2 == 0:
+                    plain, watched = ways[PLAIN].start(plain_on), ways[way].start(watched_on)
+                else:
+                    watched, plain = ways[way].start(watched_on), ways[PLAIN].start(plain_on)
+                base.append(Way.rate(plain))
+                ratios.append(Way.rate(watched) / base[-1])
+            losses[way].append(1 - math.sqrt(ratios[0] * ratios[1]))
+            print(f"{pair} {way}: {100 * losses[way][-1]:+.1f} %", file=sys.stderr, flush=True)
+    return base, losses
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("headrace")
@@ -40,6 +97,7 @@ def main():
     parser.add_argument("--program", default="fast")
     parser.add_argument("--way", action="append", choices=["with the hook", "under profile --no-hook", "under profile"],
                         help="only this way, beside the program as it is; may be given several times")
+    parser.add_argument("--together", action="store_true")
     words = sys.argv[1:]
     end = words.index("--") if "--" in words else len(words)
     arguments, options = parser.parse_args(words[:end]), words[end + 1:]
@@ -48,29 +106,22 @@ def main():
     command += options
     library = pathlib.Path(headrace).parent / "libheadrace_account.so.1"
     with tempfile.TemporaryDirectory(prefix="headrace-overhead-") as folder:
-        profile = [headrace, "profile", "-q", "--db", folder + "/runs.db", "--"]
+        profile = [headrace, "profile", "-q", "--db", folder + "/runs.db"]
         ways = {
-            "as it is": (command, {}),
-            "with the hook": (command, {"PYTHONPATH": str(HOOK), "HEADRACE_ACCOUNT_LIBRARY": str(library)}),
-            "under profile --no-hook": (profile[:2] + ["--no-hook"] + profile[2:] + command, {}),
-            "under profile": (profile + command, {}),
+            PLAIN: Way(command, {}),
+            "with the hook": Way(command, {"PYTHONPATH": str(HOOK), "HEADRACE_ACCOUNT_LIBRARY": str(library)}),
+            "under profile --no-hook": Way([*profile, "--no-hook", "--", *command], {}),
+            "under profile": Way([*profile, "--", *command], {}),
         }
         if arguments.way:
-            ways = {way: how for way, how in ways.items() if way in ["as it is"] + arguments.way}
-        rates = {way: [] for way in ways}
-        for pair in range(arguments.pairs):
-            order = list(ways)
-            for way in order if pair % 2 == 0 else reversed(order):
-                words, more = ways[way]
-                done = subprocess.run(words, capture_output=True, text=True, env=dict(os.environ, **more), check=True)
-                rates[way].append(float(re.search(r"^rate ([\d.]+)", done.stdout, re.M)[1]))
-    base = rates["as it is"]
-    print(f"as it is: {statistics.median(base):.0f} batches/s, median of {len(base)}")
-    for way in list(ways)[1:]:
-        losses = [100 * (1 - rate / plain) for rate, plain in zip(rates[way], base)]
-        low, middle, high = statistics.quantiles(losses, n=4)
-        least, most = of_median(losses)
-        of = "95 % of the median" if len(losses) >= 6 else "all"
+            ways = {way: how for way, how in ways.items() if way in [PLAIN, *arguments.way]}
+        base, losses = (together if arguments.together else in_turns)(ways, arguments.pairs)
+    print(f"{PLAIN}: {statistics.median(base):.0f} batches/s, median of {len(base)}")
+    for way, seen in losses.items():
+        seen = [100 * loss for loss in seen]
+        low, middle, high = statistics.quantiles(seen, n=4)
+        least, most = of_median(seen)
+        of = "95 % of the median" if len(seen) >= 6 else "all"
         print(f"{way}: {middle:+.1f} % of the rate lost ({of} [{least:+.1f}, {most:+.1f}]; quartiles "
               f"[{low:+.1f}, {high:+.1f}])")
 
