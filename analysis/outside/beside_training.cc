@@ -64,7 +64,8 @@ std::optional<WritingAt> WritingIn(const std::vector<PythonFrame>& frames, size_
 
 bool BesideTraining::IsMost() const {
   // Samples are of the whole recording, which begins with it.
-  return place.ratio >= (doing == kCompiling ? kMostlyCompiles : kMostlyBesideTraining);
+  return place.ratio >= (doing == kCompiling ? kMostlyCompiles : kMostlyBesideTraining) &&
+         !is_seldom_seen;
 }
 
 std::string BesideTraining::Words(std::string_view who, const std::string& place_name) const {
@@ -89,7 +90,7 @@ std::optional<BesideTraining> FindValidation(const std::vector<WeighedStack>& st
   constexpr int64_t kTrainsAtAll = 3;  // samples
   PythonLines lines;
   double all_s = 0, validates_s = 0;
-  int64_t validates_count = 0, trains_count = 0;
+  int64_t all_count = 0, validates_count = 0, trains_count = 0;
   // What the program's own functions show of it: layers, and batches that a loop goes over.
   bool computes = false, loads = false;
   bool in_training = false;  // what trains calls it, however little of that is seen
@@ -99,6 +100,7 @@ std::optional<BesideTraining> FindValidation(const std::vector<WeighedStack>& st
     // What is neither training nor loading may be set-up.
     if (validator == nullptr && std::none_of(frames.begin(), frames.end(), IsKnown)) continue;
     all_s += stack.seconds;
+    all_count += stack.samples_count;
     const bool steps = std::any_of(frames.begin(), frames.end(), IsStep);
     if (validator != nullptr) {
       in_training |= std::any_of(frames.data(), validator, [](const PythonFrame& frame) {
@@ -113,14 +115,16 @@ std::optional<BesideTraining> FindValidation(const std::vector<WeighedStack>& st
       trains_count += stack.samples_count;
     }
   }
-  if (validates_count < kFewestSamples || (trains_count < kTrainsAtAll && !in_training)) {
+  if (all_count < kFewestSamples || validates_count < kFewestOfValidation ||
+      (trains_count < kTrainsAtAll && !in_training)) {
     return std::nullopt;
   }
-  if (!computes || !loads || validates_s < kMostlyBesideTraining * all_s) return std::nullopt;
+  if (!computes || !loads || validates_s < kSeenBesideTraining * all_s) return std::nullopt;
   std::optional<PythonPlace> place = lines.Busiest();
   if (!place) return std::nullopt;
   place->ratio = validates_s / all_s;
-  return BesideTraining{"validating", "validation", "validate less often, or on less data", *place};
+  return BesideTraining{"validating", "validation", "validate less often, or on less data", *place,
+                        validates_count < kFewestSamples};
 }
 
 namespace {
@@ -183,6 +187,29 @@ std::optional<BesideTraining> FindCompiling(const std::vector<WeighedStack>& sta
       kCompiling, kCompiling,
       "if that goes on after the first steps, jit the whole step and give it the same shapes and "
       "types each time (tensors in place of numbers, padded lengths)",
+      *place};
+}
+
+std::optional<BesideTraining> FindEagerSteps(const std::vector<WeighedStack>& stacks,
+                                             double all_s) {
+  TrainersPart eager;
+  for (const WeighedStack& stack : stacks) {
+    const std::vector<PythonFrame>& frames = *stack.frames;
+    // Once traced, a graph calls none of the step's functions. Validation has a test_step instead.
+    const auto step = std::find_if(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+      return frame.function == "train_step" || frame.function.ends_with(".train_step");
+    });
+    const bool of_keras = std::any_of(frames.begin(), step, [](const PythonFrame& frame) {
+      return IsIn(frame, "keras/src/backend/tensorflow/trainer.py");
+    });
+    const bool is_traced = std::any_of(frames.begin(), step, Compiles);
+    if (step != frames.end() && of_keras && !is_traced) eager.Add(InnermostOwn(frames, 0), stack);
+  }
+  const auto place = eager.PlaceOf(all_s);
+  if (!place) return std::nullopt;
+  return BesideTraining{
+      "running eagerly", "running its step eagerly, one operation after the other",
+      "compile the model with run_eagerly=False, and call no tf.config.run_functions_eagerly(True)",
       *place};
 }
 

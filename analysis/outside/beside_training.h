@@ -20,6 +20,7 @@ struct BesideTraining {
   std::string_view noun;    // "validation"
   std::string_view advice;  // "validate less often, or on less data"
   PythonPlace place;  // the function ("": none), and what share of the trainer's time it takes
+  bool is_seldom_seen = false;  // in too few samples to be called the limit
 
   bool IsMostlyLoading() const { return doing == kLoading && IsMost(); }
   bool IsMost() const;  // of that time: it is the limit, not the step
@@ -28,8 +29,8 @@ struct BesideTraining {
 };
 
 // Validation, of the stacks of a trainer's main thread: its share is of the time in known
-// functions, those that load or train. Nothing where that is less than half, where it is seldom
-// seen, or where the program only validates. A function of the program must lead to a model's
+// functions, those that load or train. Nothing where that is hardly worth a word or seldom seen, or
+// where the program only validates. A function of the program must lead to a model's
 // layers, and loop or lead to a loader.
 std::optional<BesideTraining> FindValidation(const std::vector<WeighedStack>& stacks);
 
@@ -44,6 +45,10 @@ std::optional<BesideTraining> FindWriting(const std::vector<WeighedStack>& stack
 // word.
 std::optional<BesideTraining> FindCompiling(const std::vector<WeighedStack>& stacks, size_t first,
                                             double all_s);
+
+// The step of fit() of Keras that runs operation by operation instead of as a graph, of stacks of
+// fit(), which took `all_s`. Nothing where that is hardly worth a word.
+std::optional<BesideTraining> FindEagerSteps(const std::vector<WeighedStack>& stacks, double all_s);
 
 // Loading that is in none of a loader's functions, as a generator around one, of stacks of it.
 // Nothing where it is hardly worth a word of `all_s`, its time without waits and without loaders.

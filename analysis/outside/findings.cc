@@ -106,7 +106,8 @@ OutsideLimit WithItsFunctions(const Outside& out, OutsideLimit limit, bool of_ho
     const double others = own->waits + own->loads - loads;
     if (own->step + loads > kStepElsewhere && others < kSmallStall) limit = OutsideLimit::kConsumer;
   }
-  return DrawOwnWork(out, limit, random);
+  limit = DrawOwnWork(out, limit, random);
+  return limit == OutsideLimit::kConsumer && WhoFeedsAtItsCost(out) ? OutsideLimit::kCores : limit;
 }
 
 // What is inferred from less is never certain; what was lost may say something else.
@@ -131,6 +132,27 @@ ThreadCounts CountsAtHome(const Outside& out) {
     sum.timed_out += unit.threads_count * unit.shares.timed_out;
   }
   return sum;
+}
+
+std::optional<size_t> WhoFeedsAtItsCost(const Outside& out) {
+  const UnitShares& consumer = out.units[0].shares;
+  double all = 0, most = 0;
+  std::optional<size_t> found;
+  for (size_t u = 1; u < out.units.size(); ++u) {
+    const OutsideUnit& unit = out.units[u];
+    if (unit.role != UnitRole::kProducer || unit.kind == out.units[0].kind) continue;
+    const double cores = unit.shares.on_cpu * std::max(1.0, unit.threads_count);
+    all += cores;
+    if (cores > most) {
+      most = cores;
+      found = u;
+    }
+  }
+  const bool waits_for_them = consumer.runnable > kStarved &&
+                              consumer.runnable > kFedAtItsCost * consumer.on_cpu &&
+                              out.cores_others.value_or(kAFreeCore) < kAFreeCore;
+  const bool is_held = out.core_budget.quota || out.IsHeldBack() || TakesCores(out);
+  return waits_for_them && !is_held && all > consumer.on_cpu ? found : std::nullopt;
 }
 
 bool StepIsSeen(const Outside& out) {
@@ -193,6 +215,9 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
         out->cores_free.value_or(0) > kAFreeCore && IsStarved(out->units[0].shares);
     if (each == OutsideLimit::kCores && (out->IsHeldBack() || kept_off)) {
       likely = std::min(likely, kQuotaUnseen);
+    }
+    if (each == OutsideLimit::kCores && WhoFeedsAtItsCost(*out)) {
+      likely = std::min(likely, kFeedersTakeCores);
     }
     if (is_contended) {
       likely = std::min(likely, MostBesideOthers(*out->cores_others, *out->core_budget.cores));

@@ -31,6 +31,11 @@ void AddFindings(OutsideJudge& judge, const Slices& slices, const std::vector<si
 // Whether its Python functions say that the consumer is in its step most of the time.
 bool StepIsSeen(const Outside& out);
 
+// Of those that feed the consumer from processes of their own, who computes most, where they
+// compute more than it does and it waits for a core half as long as it computes, or longer. Nothing
+// where a quota or another process of the program keeps it off the cores.
+std::optional<size_t> WhoFeedsAtItsCost(const Outside& out);
+
 // Whether the consumer waits for Python's interpreter for longer than for what its other threads
 // make: then none of these is what limits.
 bool WaitsForItsTurn(const Outside& out);

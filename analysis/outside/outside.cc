@@ -31,6 +31,8 @@
 namespace headrace::analysis {
 namespace {
 
+constexpr const char* kSlowToStart[] = {"python", "pt_data_worker", "java", "node"};
+
 // Without causes, the rest of a thread's life is off the CPU for a reason nobody saw.
 void AddUnseenWaits(const RunView& run, const Outside& out, Slices* slices) {
   std::vector<double> threads(out.groups.size());
@@ -294,7 +296,17 @@ bool RunPythonInTurn(const Outside& out) {
          shares.storage + shares.network + shares.sleep <= kWaitsForKnown;
 }
 
-bool IsCulpritShortLived(const Outside& out) { return out.IsShortLived(out.units[out.culprit]); }
+bool IsCulpritShortLived(const Outside& out) {
+  const OutsideUnit& unit = out.units[out.culprit];
+  const std::string& name = out.kinds[unit.kind].name;
+  // A function that takes most of a tool's time is its work, but for programs that load for long
+  // what they are made of.
+  const bool loads_long = name == out.kinds[out.units[0].kind].name ||
+                          out.compute_place.find(".py:") != std::string::npos ||
+                          std::any_of(std::begin(kSlowToStart), std::end(kSlowToStart),
+                                      [&](const char* each) { return name.starts_with(each); });
+  return out.IsShortLived(unit) && (out.compute_place.empty() || loads_long);
+}
 
 bool PoolTakesInterpreter(const Outside& out) {
   const bool has_processes =
@@ -340,20 +352,6 @@ std::string WhyMoreDoNotHelp(const Outside& out, const std::string& what) {
     return what + " end soon and are followed by others: let each do more first";
   }
   return "";
-}
-
-std::optional<size_t> TakesCores(const Outside& out) {
-  if (out.core_budget.quota || out.IsHeldBack()) return std::nullopt;
-  const auto cores = [&](size_t u) {
-    const OutsideUnit& unit = out.units[u];
-    return unit.shares.on_cpu * std::max(1.0, unit.threads_count);
-  };
-  for (size_t u = 1; u < out.units.size(); ++u) {
-    const OutsideUnit& unit = out.units[u];
-    const bool is_apart = unit.role == UnitRole::kIdle && unit.kind != out.units[0].kind;
-    if (is_apart && u != out.culprit && out.cores_used && cores(u) > *out.cores_used / 2) return u;
-  }
-  return std::nullopt;
 }
 
 bool MayUnpickle(const Outside& out) {
@@ -428,6 +426,13 @@ void LookIntoCulprit(const RunView& run, Outside* out) {
 }
 
 // Whether it waits for threads of its own process, which compute for it, and not for data.
+// The unit that findings[0] is about; `limit`, `culprit`: by the whole run, which may differ.
+size_t CulpritOf(const Outside& out, OutsideLimit limit, size_t culprit) {
+  const OutsideLimit found = out.findings[0].limit;
+  if (found == limit) return culprit;
+  return found == OutsideLimit::kCores ? WhoFeedsAtItsCost(out).value_or(0) : 0;
+}
+
 // `culprit`: the unit that its waits lead to.
 bool IsStepElsewhere(const Outside& out, size_t culprit) {
   const bool of_home = culprit != 0 && out.units[culprit].kind == out.units[0].kind;
@@ -521,7 +526,7 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
   SayUnseenAccelerator(&out);
   AddFindings(judge, slices, all, lost.share, &out);
   const auto [limit, culprit] = judge.Decide(whole);
-  out.culprit = out.findings[0].limit == limit ? culprit : 0;
+  out.culprit = CulpritOf(out, limit, culprit);
   if (out.home_activity && OnlyImports(*out.home_activity, seen.total())) {
     out.withheld = fmt::format(
         "{} loaded its modules nearly all the time that its functions were seen; "

@@ -48,10 +48,6 @@ bool PoolTakesInterpreter(const Outside& outside);
 // Why more of those that limit (`what`) would not help, in words; empty: none of the above is so.
 std::string WhyMoreDoNotHelp(const Outside& outside, const std::string& what);
 
-// The unit that uses more than half of the cores that all of the program uses, where it is of other
-// processes that exchange nothing with the consumer.
-std::optional<size_t> TakesCores(const Outside& outside);
-
 // Whether the consumer computes beside workers that are processes: taking a batch that was pickled
 // is work of its own thread, and from outside looks like its step unless its functions were seen.
 bool MayUnpickle(const Outside& outside);

@@ -15,11 +15,11 @@ namespace {
 
 // Of the threads of one name.
 struct NamedThreads {
-  double seconds = 0, idle_s = 0;
+  double seconds = 0, idle_s = 0, locks_s = 0;
   int64_t samples_count = 0;
   std::map<std::string, double> functions;  // at work in which
 
-  double idle_ratio() const { return seconds > 0 ? idle_s / seconds : 1; }
+  double waits_ratio() const { return seconds > 0 ? (idle_s + locks_s) / seconds : 1; }
 };
 
 template <class Map>
@@ -357,6 +357,8 @@ std::optional<PythonThreads> LookAtPythonThreads(const RunView& run, int64_t pro
     named.samples_count += stack.samples_count;
     if (IsIdle(frames)) {
       named.idle_s += seconds;
+    } else if (frames.back().locks) {
+      named.locks_s += seconds;
     } else {
       named.functions[frames.back().Name()] += seconds;
     }
@@ -368,16 +370,17 @@ std::optional<PythonThreads> LookAtPythonThreads(const RunView& run, int64_t pro
   for (const auto& [name, named] : threads) {
     all_s += named.seconds;
     idle_s += named.idle_s;
-    if (busiest == nullptr || named.idle_ratio() < threads[*busiest].idle_ratio()) busiest = &name;
+    if (busiest == nullptr || named.waits_ratio() < threads[*busiest].waits_ratio())
+      busiest = &name;
   }
   found.idle_ratio = all_s > 0 ? idle_s / all_s : 0;
   for (const auto& [name, named] : threads) {
-    if (&name != busiest) others_idle = std::min(others_idle, named.idle_ratio());
+    if (&name != busiest) others_idle = std::min(others_idle, named.waits_ratio());
   }
   const NamedThreads& busy = threads[*busiest];
   // Threads that Python did not start have the program's name: there may be several.
   const bool one = busy.seconds < kOneThreadsTime * main_s && !busiest->starts_with("python");
-  if (one && !busy.functions.empty() && busy.idle_ratio() < kHardlyIdles &&
+  if (one && !busy.functions.empty() && busy.waits_ratio() < kHardlyIdles &&
       others_idle > kIdlesBeside && busy.seconds > kSampledMostly * main_s) {
     found.busy_thread = *busiest;
     found.busy_function = LargestKey(busy.functions);
@@ -518,25 +521,30 @@ std::vector<WeighedStack> StacksOf(const Samples& samples, Keep keep) {
 
 std::optional<BesideTraining> LookBesideTraining(const RunView& run,
                                                  const std::vector<int64_t>& process_ids) {
+  constexpr auto kAll = [](const Sample&) { return true; };
   double sampled_s = 0;
   Samples samples = MainThreadSamples(run, process_ids, false, &sampled_s);
   const FitTime fit = TimeOfFit(samples);
   double busy_s = 0;
+  std::optional<BesideTraining> of_fit;
   if (fit.IsMostlyItself()) {
     busy_s = fit.itself_s + fit.called_s;
     const auto called = FindWriting(StacksOf(samples, IsCalledBack), 0, busy_s);
-    if (called) return called;
+    of_fit = Larger(called, FindEagerSteps(StacksOf(samples, kAll), busy_s));
+    if (called || (of_fit && of_fit->IsMost())) return of_fit;
     LeaveFit(&samples);
   }
-  const auto validation = FindValidation(StacksOf(samples, [](const Sample&) { return true; }));
-  if (validation) return validation;
+  const auto validation = FindValidation(StacksOf(samples, kAll));
+  if (validation && validation->IsMost()) return validation;
   const size_t depth = FindLoop(&samples);
   const auto steps = StacksOf(samples, [&](const Sample& sample) {
     const Reading::Kind kind = Read(sample.frames, depth).kind;
     if (kind != Reading::Kind::kWaits) busy_s += sample.seconds;
     return kind == Reading::Kind::kSteps;
   });
-  return Larger(FindWriting(steps, depth + 1, busy_s), FindCompiling(steps, depth + 1, busy_s));
+  // Validation's share is of the time in known functions: nearly the same.
+  return Larger(Larger(of_fit, validation), Larger(FindWriting(steps, depth + 1, busy_s),
+                                                   FindCompiling(steps, depth + 1, busy_s)));
 }
 
 std::optional<BesideTraining> LookAtOwnLoading(const RunView& run,

@@ -206,4 +206,8 @@ struct Outside : SeenThreads {
   std::optional<double> InLoader() const;
 };
 
+// The unit that uses more than half of the cores that all of the program uses, where it is of other
+// processes that exchange nothing with the consumer.
+std::optional<size_t> TakesCores(const Outside& outside);
+
 }  // namespace headrace::analysis

@@ -32,13 +32,11 @@ bool Calls(std::string_view code, std::string_view call, bool of_object) {
   return false;
 }
 
-// "with self.write_lock:", "mutex.acquire()"; not "with open(clock)".
+// "with self.write_lock:", "slots.acquire()"; not "with open(clock)".
 bool Locks(std::string_view code) {
-  // The object whose acquire() is called, or the one that `with` names.
-  const size_t call = code.find("acquire(");
-  if (call == std::string_view::npos && !BeginsWithWord(code, "with")) return false;
-  std::string name(call != std::string_view::npos ? code.substr(0, call)
-                                                  : code.substr(0, code.find_first_of("(:", 4)));
+  if (code.find(".acquire(") != std::string_view::npos) return true;  // whatever it is called
+  if (!BeginsWithWord(code, "with")) return false;
+  std::string name(code.substr(0, code.find_first_of("(:", 4)));
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   constexpr std::string_view kNames[] = {"lock", "mutex", "semaphore", "gate"};
   return std::any_of(std::begin(kNames), std::end(kNames), [&](std::string_view word) {

@@ -41,5 +41,34 @@ TEST(OutsideAdvice, ThreadsOfPythonAreNotToldToBeMore) {
   }
 }
 
+// Where a function of theirs takes most of the time, their start does not.
+TEST(OutsideAdvice, ToolsThatFollowEachOtherAreNotTheirStart) {
+  const analysis::RunView run = analysis::Loader(2, 0.15, 0.8, 0.95, 0, 0.03).view;
+  const auto page = [&](const std::string& name, const std::string& place) {
+    analysis::Outside seen = analysis::LookFromOutside(run);
+    seen.findings = {{analysis::OutsideLimit::kProducers, 0.95}};
+    seen.flavour = analysis::OutsideFlavour::kPlain;
+    seen.uses_training_library = true;
+    seen.steady_s = 9;
+    seen.compute_place = place;
+    analysis::OutsideUnit& unit = seen.units[seen.culprit];
+    unit.threads_count = 1;
+    analysis::ProcessKind& kind = seen.kinds[unit.kind];
+    kind.name = name;
+    kind.pids.assign(60, 300);
+    FirstPage page;
+    AddOutsidePage(run, seen, &page);
+    return LineOf(page, "limit") + "\n" + Advice(run, seen);
+  };
+  EXPECT_THAT(page("xz", "lzma_code"), testing::Not(testing::HasSubstr("again")));
+  EXPECT_THAT(page("xz", "lzma_code"), testing::Not(testing::HasSubstr("do more before")));
+  for (const std::string& other :
+       {page("xz", ""), page("java", "parse"), page("dvc", "parse (load.py:7)"),
+        page("python3.11", "PyDict_New")}) {
+    EXPECT_THAT(other, testing::HasSubstr("started again and again"));
+    EXPECT_THAT(other, testing::HasSubstr("do more before"));
+  }
+}
+
 }  // namespace
 }  // namespace headrace::dashboards

@@ -52,10 +52,12 @@ TEST(PythonLoops, ALineSaysWhetherItSleepsOrWaitsAtALock) {
       "with open(clock) as f:\n"
       "oversleep(3)\n"
       "with Semaphore(2):\n"
-      "async with lock:\n");
-  const bool sleeps[] = {false, true, false, false, false, false, false, false};
-  const bool locks[] = {true, false, false, true, false, false, true, true};
-  ASSERT_EQ(lines.size(), 8u);
+      "async with lock:\n"
+      "return self.free.acquire()\n"
+      "reacquire(3)\n");
+  const bool sleeps[] = {false, true, false, false, false, false, false, false, false, false};
+  const bool locks[] = {true, false, false, true, false, false, true, true, true, false};
+  ASSERT_EQ(lines.size(), std::size(locks));
   for (size_t i = 0; i < lines.size(); ++i) {
     EXPECT_EQ(lines[i].sleeps, sleeps[i]) << i;
     EXPECT_EQ(lines[i].locks, locks[i]) << i;

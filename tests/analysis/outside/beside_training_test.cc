@@ -64,7 +64,10 @@ TEST(Validation, IsNotNamedWhereItIsNoneOrLittle) {
   const std::string evaluate = "evaluate (train.py:12, loop 11)";
   EXPECT_TRUE(of(evaluate, 5, 1, 4));
   EXPECT_TRUE(of(evaluate, 6, 0, 4)) << "over what it holds in memory";
-  EXPECT_FALSE(of(evaluate, 3, 1, 6)) << "less than half";
+  EXPECT_TRUE(of(evaluate, 2, 1, 6)) << "beside the step";
+  EXPECT_FALSE(of(evaluate, 1, 1, 8)) << "hardly worth a word";
+  EXPECT_TRUE(of(evaluate, 0.9, 0.2, 1)) << "few samples";
+  EXPECT_FALSE(of(evaluate, 0.5, 0.1, 1.2)) << "too few samples";
   EXPECT_FALSE(of(evaluate, 8, 1.9, 0.1)) << "it only validates";
   EXPECT_FALSE(of(evaluate, 0.8, 0.1, 0.5)) << "few samples";
   EXPECT_FALSE(of("ActorCritic.evaluate (ppo.py:12, no loop)", 6, 0, 4)) << "a loss of it";
@@ -78,6 +81,16 @@ TEST(Validation, IsNotNamedWhereItIsNoneOrLittle) {
          "eval_transform (train.py:12, no loop)",
          6, 1, 3))
       << "a transform";
+}
+
+TEST(Validation, IsTheLimitWhereItIsSeenOften) {
+  const std::string below = kMain + ";evaluate (train.py:12, loop 11)";
+  const auto is_most = [&](double seconds) {
+    const auto found = Beside({{below + kForward, 0.6 * seconds}, {kBackward, 0.4 * seconds}});
+    return found && found->IsMost();
+  };
+  EXPECT_TRUE(is_most(10));
+  EXPECT_FALSE(is_most(2));
 }
 
 TEST(Validation, IsPartOfWhatThePageSays) {
@@ -237,6 +250,36 @@ TEST(Saving, OfWhatKerasCallsBackIsNamedAlsoBesideALongerFit) {
   EXPECT_NEAR(found->place.ratio, 0.4, 0.01);
   EXPECT_EQ(found->place.name,
             "ModelCheckpoint.on_train_batch_end (keras/src/callbacks/model_checkpoint.py:225)");
+}
+
+TEST(EagerSteps, AreSeenByFunctionsThatAGraphDoesNotCall) {
+  const std::string fit =
+      "<module> (train.py:40, no loop);main (train.py:30, no loop);TensorFlowTrainer.fit "
+      "(keras/src/backend/tensorflow/trainer.py:399);";
+  const std::string step =
+      "TensorFlowTrainer._make_function.<locals>.one_step_on_data "
+      "(keras/src/backend/tensorflow/trainer.py:134);TensorFlowTrainer.train_step "
+      "(keras/src/backend/tensorflow/trainer.py:84)";
+  const std::string calls =
+      "Function.__call__ "
+      "(tensorflow/python/eager/polymorphic_function/polymorphic_function.py:833)";
+  const std::string traces =
+      calls + ";func_graph_from_py_func (tensorflow/python/framework/func_graph.py:1060)";
+  const auto look = [&](const std::string& most) {
+    RunView view;
+    Sample("MainThread", fit + most, 4, &view);
+    Sample("MainThread", fit + calls, 1, &view);
+    return LookBesideTraining(view, {100});
+  };
+  for (const std::string& eager : {step, calls + ";" + step, step + ";" + traces}) {
+    SCOPED_TRACE(eager);
+    const auto found = look(eager);
+    ASSERT_TRUE(IsDoing(found, "running eagerly"));
+    EXPECT_NEAR(found->place.ratio, 0.8, 0.01);
+    EXPECT_EQ(found->place.name, "main (train.py:30)");
+  }
+  EXPECT_FALSE(IsDoing(look(traces + ";" + step), "running eagerly"));
+  EXPECT_FALSE(look(calls));
 }
 
 // So does what it validates with.

@@ -159,6 +159,28 @@ TEST(Outside, ATrainerThatHardlyGetsACoreIsLimitedByThem) {
   EXPECT_EQ(limit(0.2), OutsideLimit::kConsumer);
 }
 
+// Workers that compute more than the trainer, which waits for a core about as long as it computes.
+TEST(Outside, ATrainerThatItsWorkersKeepOffTheCoresIsLimitedByThem) {
+  const auto look = [](double ready, double worker_cpu, double cores_busy, int zips) {
+    OutsideRun run = Loader(4, 0.45, 0.08, worker_cpu, 0, 0.3, cores_busy);
+    run.Runnable(100, "python (main)", ready);
+    for (int64_t pid = 300; pid < 300 + zips; ++pid) {
+      run.Process(pid, 100, "zip").OnCpu(pid, "zip (main)", 0.7);
+    }
+    return LookFromOutside(run.view);
+  };
+  const Outside seen = look(0.45, 0.6, 3.3, 0);
+  EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kCores);
+  EXPECT_EQ(Culprit(seen).name, "4 processes pt_data_worker");
+  EXPECT_LE(seen.findings[0].probability, 0.85);
+  const auto limit = [&](double ready, double worker_cpu, double cores_busy, int zips) {
+    return look(ready, worker_cpu, cores_busy, zips).findings[0].limit;
+  };
+  EXPECT_EQ(limit(0.2, 0.6, 3.3, 0), OutsideLimit::kConsumer) << "it hardly waits for a core";
+  EXPECT_EQ(limit(0.45, 0.6, 3.9, 0), OutsideLimit::kConsumer) << "others have a core";
+  EXPECT_EQ(limit(0.45, 0.15, 3.3, 3), OutsideLimit::kConsumer) << "its other processes do it";
+}
+
 TEST(Outside, NamesStorageBehindTheWorkers) {
   const Outside seen = LookFromOutside(Loader(2, 0.15, 0.8, 0.15, 0.8, 0.03).view);
   EXPECT_EQ(seen.findings[0].limit, OutsideLimit::kStorage);

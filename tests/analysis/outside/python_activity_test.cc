@@ -30,6 +30,7 @@ TEST(PythonActivity, TheInnermostFramesSayWhatAThreadIsAt) {
       {kTask + "parse (load.py:40, loop 39)", Activity::kWorks},
       {kTask + "fetch (load.py:31, no loop, sleeps)", Activity::kSleeps},
       {kTask + "fetch (load.py:31, no loop, locks)", Activity::kLocks},
+      {kTask + "fetch (load.py:31);Buffers.acquire (load.py:66, no loop)", Activity::kWorks},
       {kTask + "fetch (load.py:31);Semaphore.acquire (threading.py:470);Condition.wait "
                "(threading.py:327)",
        Activity::kLocks},

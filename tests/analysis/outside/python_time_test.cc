@@ -429,13 +429,13 @@ OutsideRun FourThreads(double main_cpu, double cpu, double for_its_like) {
 
 // `producer_idle` and `worker_idle` of their time one of the threads, or `producers` of that name,
 // and two others wait for something to do.
-RunView Threads(double producer_idle, double worker_idle, int producers = 1) {
+RunView Threads(double producer_idle, double worker_idle, int producers = 1,
+                const std::string& fills = "parse (train.py:7)") {
   RunView view = FourThreads(0.1, 0.25, 0.3).view;
   const std::string waits = "Queue.get (queue.py:171);Condition.wait (threading.py:327)";
   const double fills_s = 10.0 * producers, works_s = 20;
   Sample("MainThread", "main (train.py:30);" + waits, 10, &view);
-  Sample("Thread (fill)", "fill (train.py:9);parse (train.py:7)", fills_s * (1 - producer_idle),
-         &view);
+  Sample("Thread (fill)", "fill (train.py:9);" + fills, fills_s * (1 - producer_idle), &view);
   Sample("Thread (fill)", "fill (train.py:9);" + waits, fills_s * producer_idle, &view);
   Sample("Thread (work)", "work (train.py:19)", works_s * (1 - worker_idle), &view);
   Sample("Thread (work)", "work (train.py:18);" + waits, works_s * worker_idle, &view);
@@ -460,6 +460,8 @@ TEST(PythonThreads, OneThatWaitsOrHasItsLikeIsNot) {
   EXPECT_FALSE(LookFromOutside(Threads(0.3, 0.4)).is_busy_thread) << "it waits, too";
   EXPECT_FALSE(LookFromOutside(Threads(0.02, 0.05)).is_busy_thread) << "so are the others";
   EXPECT_FALSE(LookFromOutside(Threads(0.02, 0.4, 2)).is_busy_thread) << "two of one name";
+  const std::string locks = "Slots.acquire (train.py:7, no loop, locks)";
+  EXPECT_FALSE(LookFromOutside(Threads(0.02, 0.4, 1, locks)).is_busy_thread) << "at a semaphore";
 }
 
 // Threads of a pool that have nothing to do wake each other, as those do that hand on a lock.

@@ -1,0 +1,1 @@
+../lodgers/pace.py
