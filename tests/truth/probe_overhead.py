@@ -27,6 +27,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from halves import halves, pinned  # noqa: E402
+
 GATES = {1: 0.003, 3: 0.01}
 
 
@@ -40,12 +43,12 @@ class Bench:
         self.headrace, self.pipeline, self.database, self.seconds = headrace, pipeline, database, seconds
 
     def start(self, level, cpus=None):
-        pin = ["taskset", "-c", ",".join(map(str, cpus))] if cpus else []
-        command = pin + [self.headrace, "run", self.pipeline, "--json", "--duration", f"{self.seconds}s", "--set", "consumer.step=0"]
+        command = [self.headrace, "run", self.pipeline, "--json", "--duration", f"{self.seconds}s", "--set", "consumer.step=0"]
         if level is None:
             command.append("--no-record")
         else:
             command += ["--db", self.database, "--level", str(level), "--name", f"level{level}"]
+        command = pinned(command, cpus) if cpus else command
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     @staticmethod
@@ -87,9 +90,9 @@ def median_and_interval(values):
     return statistics.median(values), medians[100], medians[3899]
 
 
-def run_together(bench, options, levels, cores, generator):
+def run_together(bench, options, levels, generator):
     begin = time.monotonic()
-    halves = [cores[:len(cores) // 2], cores[len(cores) // 2:]]
+    cpus = halves()
     losses = {level: [] for level in [None, *levels]}
     rounds = 0
     while rounds < options.rounds and (time.monotonic() - begin < options.minutes * 60 or rounds < 2):
@@ -97,8 +100,8 @@ def run_together(bench, options, levels, cores, generator):
             order = list(losses)
             generator.shuffle(order)
         for level in order:
-            losses[level].append(bench.together(level, halves))
-        halves.reverse()
+            losses[level].append(bench.together(level, cpus))
+        cpus.reverse()
         rounds += 1
     print(f"\n{rounds} rounds, each level beside nothing recorded at the same time, {options.seconds:g} s each, "
           f"in {(time.monotonic() - begin) / 60:.1f} minutes")
@@ -146,7 +149,7 @@ def main():
         bench = Bench(headrace, table / "pipeline.toml", pathlib.Path(folder) / "runs.db", options.seconds)
         bench.run(None)  # warms the page cache
         if options.together:
-            losses = run_together(bench, options, levels, sorted(os.sched_getaffinity(0)), generator)
+            losses = run_together(bench, options, levels, generator)
             for level, loss in losses.items():
                 gate = GATES.get(level)
                 print(f"| {'none' if level is None else level} | {text(loss)} | {f'{gate:.1%}' if gate else ''} |")
