@@ -352,13 +352,14 @@ NextStep NextStepOf(const RunView& run, const Statements& statements) {
   const Bottleneck& bottleneck = *statements.bottleneck;
   const Finding& first = bottleneck.findings[0];
   const std::optional<NextStep> advised = OfRule(run, statements, first.limit);
+  const std::string culprit = first.culprit ? model.operators()[*first.culprit].name : "";
   // A device that is busy all the time has no more to give, whatever else is changed.
   if (first.limit.Is(kAcceleratorLimit) && bottleneck.verdict == Verdict::kConsumer) {
     return {NextKind::kWork, first.limit.kind->WithoutSetting(model, first.limit, ""), ""};
   }
   // Of several ranks, less than one worker for each is no change.
   if (statements.allocation && !ChangeWords(run, *statements.allocation).empty()) {
-    const NextStep planned = OfPlan(run, *statements.model, *statements.allocation);
+    NextStep planned = OfPlan(run, *statements.model, *statements.allocation);
     const bool better =
         advised && advised->kind == NextKind::kChange &&
         (planned.kind != NextKind::kChange ||
@@ -379,9 +380,15 @@ NextStep NextStepOf(const RunView& run, const Statements& statements) {
     const bool packs =
         !advised && planned.kind == NextKind::kCompare && !RuleOfPool(model, first.culprit).empty();
     if (packs) return {NextKind::kWork, kReturnLess, ""};
-    if (!idle_guess && !held_guess && !loses) return planned;
+    if (!idle_guess && !held_guess && !loses) {
+      const bool is_try = planned.kind == NextKind::kCompare && run.run.pipeline_path.empty();
+      // Beside work that one thread does alone.
+      if (is_try && first.limit.Is(kThreadLimit) && !culprit.empty() && !model.StepIsLarger()) {
+        planned.text += fmt::format(" Or make {} cheaper.", culprit);
+      }
+      return planned;
+    }
   }
-  const std::string culprit = first.culprit ? model.operators()[*first.culprit].name : "";
   if (first.limit.Is(kConsumerLimit) && model.stall_ratio() >= kSmallStall) {
     const bool beside_others = bottleneck.verdict == Verdict::kBalanced &&
                                bottleneck.findings[1].limit.Is(kCoresLimit) &&

@@ -81,6 +81,10 @@ SecondView AskThreads(const RunView& run, const PipelineModel& model,
   if (bottleneck.verdict == Verdict::kUndecided) return view;
   const Limit& first = bottleneck.findings[0].limit;
   const bool is_step = first.Is(kConsumerLimit) || (first.Is(kThreadLimit) && model.StepIsLarger());
+  const std::optional<BesideTraining> beside = BesideTrainingOf(run);
+  if (is_step && TrainsInPython(run) && !(beside && beside->IsMost())) {
+    view.at_most = kTrainersStep;
+  }
   if (is_step && IsStepUnseen(run)) {
     view.at_most = kStepUnseen;
     view.disagreement = fmt::format(
@@ -102,12 +106,11 @@ SecondView AskThreads(const RunView& run, const PipelineModel& model,
   if (!explains && !first.Is(kConsumerLimit) && seen.IsConsumersDoing() && seen.beside_training &&
       seen.beside_training->IsMost()) {
     view.at_most = std::min(view.at_most, kViewsDisagree);
-    const BesideTraining& beside = *seen.beside_training;
+    const BesideTraining& most = *seen.beside_training;
     view.disagreement =
-        fmt::format("seen from outside, {}", beside.Words("the trainer", beside.place.name));
+        fmt::format("seen from outside, {}", most.Words("the trainer", most.place.name));
     return view;
   }
-  const std::optional<BesideTraining> beside = BesideTrainingOf(run);
   const size_t named = bottleneck.verdict == Verdict::kBalanced ? 2 : 1;
   for (size_t f = 0; f < std::min(named, bottleneck.findings.size()); ++f) {
     if (Fits(model, bottleneck.findings[f], seen, beside)) return view;

@@ -68,8 +68,13 @@ bool BesideTraining::IsMost() const {
          !is_seldom_seen;
 }
 
+std::string BesideTraining::Share() const {
+  constexpr double kAll = 0.985;  // of samples, that may have missed the rest
+  return place.ratio >= kAll ? "nearly all" : fmt::format("{:.0f} %", 100 * place.ratio);
+}
+
 std::string BesideTraining::Words(std::string_view who, const std::string& place_name) const {
-  return fmt::format("{:.0f} % of what {} does is {}{}{}", 100 * place.ratio, who, noun,
+  return fmt::format("{} of what {} does is {}{}{}", Share(), who, noun,
                      place_name.empty() ? "" : ", in ", place_name);
 }
 

@@ -23,7 +23,8 @@ struct BesideTraining {
   bool is_seldom_seen = false;  // in too few samples to be called the limit
 
   bool IsMostlyLoading() const { return doing == kLoading && IsMost(); }
-  bool IsMost() const;  // of that time: it is the limit, not the step
+  bool IsMost() const;        // of that time: it is the limit, not the step
+  std::string Share() const;  // "62 %", "nearly all"
   // "62 % of what it does is validation, in evaluate (train.py:40)"; `who`: "it".
   std::string Words(std::string_view who, const std::string& place_name) const;
 };

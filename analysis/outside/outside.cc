@@ -548,6 +548,11 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
   out.compute_place = ComputePlace(run, out);
   out.new_memory_ratio = NewMemoryRatio(run, out);
   out.is_asked_over_network = IsAskedOverNetwork(run, out);
+  const bool is_python = out.kinds[out.units[0].kind].name.starts_with("python");
+  const bool is_known = MayLoad(out) || (out.beside_training && out.beside_training->IsMost());
+  if (first.limit == OutsideLimit::kConsumer && is_python && !is_known) {
+    first.probability = std::min(first.probability, kTrainersStep);
+  }
   if (MayBeBesideServices(out)) first.probability = std::min(first.probability, kBesideServices);
   out.decided = out.findings[0].limit != OutsideLimit::kNone &&
                 out.findings[0].limit != OutsideLimit::kAlone &&

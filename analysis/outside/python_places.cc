@@ -227,13 +227,16 @@ std::optional<PythonPlace> PlaceOfStep(const RunView& run) {
   return time ? time->step_place : std::nullopt;
 }
 
-bool IsStepUnseen(const RunView& run) {
-  const bool in_python =
-      std::any_of(run.measurements.begin(), run.measurements.end(), [](const MeasurementRow& row) {
+bool TrainsInPython(const RunView& run) {
+  return std::any_of(
+      run.measurements.begin(), run.measurements.end(), [](const MeasurementRow& row) {
         constexpr std::string_view kNames[] = {"python", "pt_", "ray::", "accelerate", "torchrun"};
         return IsOfTrainer(row) && StartsWithAny(row.process, kNames);
       });
-  if (!in_python) return false;
+}
+
+bool IsStepUnseen(const RunView& run) {
+  if (!TrainsInPython(run)) return false;
   const std::optional<PythonTime> time = TimeOfTrainers(run);
   if (time && (time->samples_count >= kFewestSamples || time->step_place)) return false;
   return !BesideTrainingByFunctions(run);

@@ -46,6 +46,9 @@ std::optional<PythonPlace> PlaceOfFeeders(const RunView& run,
 // Of the step of the trainers: what the loop that trains calls, or does itself.
 std::optional<PythonPlace> PlaceOfStep(const RunView& run);
 
+// Whether trainers are processes of Python.
+bool TrainsInPython(const RunView& run);
+
 // Whether trainers are processes of Python whose functions were hardly seen: what is called a
 // step may also be validation, saving or loading that no operator has.
 bool IsStepUnseen(const RunView& run);

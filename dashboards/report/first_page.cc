@@ -175,13 +175,13 @@ std::string WithBesideTraining(std::string text, const analysis::BesideTraining&
                        beside.place.name, beside.advice);
   }
   const size_t at = text.find(analysis::kOnlyTheStep);
-  const std::string advice = fmt::format("{}: that is {:.0f} % of what the trainer does.",
-                                         Capital(beside.advice), 100 * beside.place.ratio);
+  const std::string advice = fmt::format("{}: that is {} of what the trainer does.",
+                                         Capital(beside.advice), beside.Share());
   if (at != std::string::npos) {
     return text.replace(at, analysis::kOnlyTheStep.size(),
                         beside.IsMost() ? advice
-                                        : "Only a cheaper training step is faster, or less "
-                                          "beside it. " +
+                                        : "Only a cheaper training step is faster, or less of "
+                                          "what is beside it. " +
                                               advice);
   }
   return fmt::format("{}{} {}", text, text.ends_with('.') ? "" : ".", advice);

@@ -116,7 +116,8 @@ std::string NumberChange(const Outside& seen, double to) {
 }
 
 // What brings more where the number of workers does not.
-const char* CheaperWork(const Outside& seen) {
+std::string CheaperWork(const Outside& seen) {
+  if (!seen.compute_place.empty()) return "a cheaper " + seen.compute_place;
   return IsTorch(seen) ? "a cheaper __getitem__ or collate_fn" : "less work per element";
 }
 
@@ -140,7 +141,7 @@ constexpr const char* kSendOnce =
     "help";
 
 constexpr const char* kAskMore =
-    "more requests at once, unless it limits their rate; or find what it waits for";
+    "more requests at once, unless the server limits their rate; or find what the server waits for";
 
 constexpr const char* kDatabaseAdvice =
     "let readers go on beside the one that writes (PRAGMA journal_mode=WAL), or hold the lock for "
@@ -354,8 +355,8 @@ std::string AdviceForConsumer(const Outside& seen) {
   const auto& beside = seen.beside_training;
   if (!beside) return AdviceForAllItDoes(seen);
   if (beside->IsMost()) return std::string(beside->advice);
-  return fmt::format("{}: {} is {:.0f} % of what the trainer does. Beside that, {}", beside->advice,
-                     beside->noun, 100 * beside->place.ratio, AdviceForAllItDoes(seen));
+  return fmt::format("{}: {} is {} of what the trainer does. Beside that, {}", beside->advice,
+                     beside->noun, beside->Share(), AdviceForAllItDoes(seen));
 }
 
 std::string AdviceForPauses(const Outside& seen) {

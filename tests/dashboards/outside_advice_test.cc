@@ -41,6 +41,14 @@ TEST(OutsideAdvice, ThreadsOfPythonAreNotToldToBeMore) {
   }
 }
 
+TEST(OutsideAdvice, WhatIsToBeCheaperIsNamed) {
+  const analysis::RunView run = analysis::Loader(2, 0.15, 0.8, 0.95, 0, 0.03).view;
+  analysis::Outside seen = analysis::LookFromOutside(run);
+  EXPECT_THAT(Advice(run, seen), testing::HasSubstr("or a cheaper __getitem__ or collate_fn"));
+  seen.compute_place = "Logs.records (logs.py:41)";
+  EXPECT_THAT(Advice(run, seen), testing::HasSubstr("or a cheaper Logs.records (logs.py:41)"));
+}
+
 // Where a function of theirs takes most of the time, their start does not.
 TEST(OutsideAdvice, ToolsThatFollowEachOtherAreNotTheirStart) {
   const analysis::RunView run = analysis::Loader(2, 0.15, 0.8, 0.95, 0, 0.03).view;

@@ -91,7 +91,7 @@ TEST(OutsideWords, EachLimitHasItsAdvice) {
   EXPECT_THAT(advice(OutsideLimit::kStorage), HasSubstr("larger or fewer reads, more of them"));
   for (const OutsideLimit limit : {OutsideLimit::kNetwork, OutsideLimit::kSleep}) {
     EXPECT_THAT(advice(limit, [](Outside* seen) { seen->is_asked_over_network = true; }),
-                HasSubstr("more requests at once, unless it limits their rate"));
+                HasSubstr("more requests at once, unless the server limits their rate"));
   }
   EXPECT_THAT(advice(OutsideLimit::kNetwork),
               HasSubstr("more requests at once, larger ones, or a copy nearby"));

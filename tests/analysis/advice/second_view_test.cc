@@ -118,7 +118,7 @@ TEST(SecondView, AStepOfPythonThatNobodySawIsLessSure) {
     double seen_s;
     double most;
   } kCases[] = {{"python3", 0, kStepUnseen},
-                {"python3", 9, kMostOfOthersPrograms},
+                {"python3", 9, kTrainersStep},
                 {"trainer", 0, kMostOfOthersPrograms}};
   for (const auto& each : kCases) {
     SCOPED_TRACE(testing::Message() << each.process << ", seen for " << each.seen_s << " s");
@@ -136,7 +136,7 @@ TEST(SecondView, AStepOfPythonThatNobodySawIsLessSure) {
     ASSERT_TRUE(statements.bottleneck) << statements.withheld;
     EXPECT_TRUE(FirstOf(statements).limit.Is(kConsumerLimit)) << FirstOf(statements).limit.name;
     EXPECT_DOUBLE_EQ(FirstOf(statements).probability, each.most);
-    EXPECT_EQ(statements.bottleneck->disagreement.empty(), each.most == kMostOfOthersPrograms);
+    EXPECT_EQ(statements.bottleneck->disagreement.empty(), each.most != kStepUnseen);
   }
 }
 

@@ -93,6 +93,14 @@ TEST(Validation, IsTheLimitWhereItIsSeenOften) {
   EXPECT_FALSE(is_most(2));
 }
 
+TEST(BesideTraining, SamplesNeverSayAll) {
+  BesideTraining beside{"saving", "saving", "save less often", {"", 0.62}};
+  EXPECT_EQ(beside.Words("it", ""), "62 % of what it does is saving");
+  beside.place.ratio = 0.99;
+  EXPECT_EQ(beside.Words("it", "save (train.py:9)"),
+            "nearly all of what it does is saving, in save (train.py:9)");
+}
+
 TEST(Validation, IsPartOfWhatThePageSays) {
   RunView view = WithStacks(Loader(2, 0.93, 0.05, 0.1, 0, 0.88), 3, 0, 0.5);
   Sample("MainThread",

@@ -18,7 +18,7 @@ TEST(PythonTime, StacksTellAStepFromASamplerInTheSameThread) {
   const auto run = [] { return Loader(2, 0.93, 0.05, 0.1, 0, 0.88); };
   const Outside step = LookFromOutside(WithStacks(run(), 8.5, 0.5, 0.5));
   EXPECT_EQ(step.findings[0].limit, OutsideLimit::kConsumer);
-  EXPECT_GE(step.findings[0].probability, 0.95);
+  EXPECT_DOUBLE_EQ(step.findings[0].probability, 0.85);
   EXPECT_FALSE(MayUnpickle(step));
 
   const Outside sampler = LookFromOutside(WithStacks(run(), 1, 8, 0.5));
