@@ -1,6 +1,6 @@
 // What a trainer's main thread does beside training: it measures its model on other data, saves
-// it, reports, loads outside of its loader, or traces and compiles its step, as its functions say;
-// or it exchanges gradients, as ranks' waits say.
+// it, reports, loads outside of its loader, traces and compiles its step, or runs it eagerly, as
+// its functions say; or it exchanges gradients, as ranks' waits say.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -31,8 +31,8 @@ struct BesideTraining {
 
 // Validation, of the stacks of a trainer's main thread: its share is of the time in known
 // functions, those that load or train. Nothing where that is hardly worth a word or seldom seen, or
-// where the program only validates. A function of the program must lead to a model's
-// layers, and loop or lead to a loader.
+// where the program only validates. A function of the program must lead to a model's layers, and
+// loop or lead to a loader.
 std::optional<BesideTraining> FindValidation(const std::vector<WeighedStack>& stacks);
 
 // Saving or reporting, whichever takes longer, of stacks whose functions from `first` on are those

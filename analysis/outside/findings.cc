@@ -141,10 +141,9 @@ std::optional<size_t> WhoFeedsAtItsCost(const Outside& out) {
   for (size_t u = 1; u < out.units.size(); ++u) {
     const OutsideUnit& unit = out.units[u];
     if (unit.role != UnitRole::kProducer || unit.kind == out.units[0].kind) continue;
-    const double cores = unit.shares.on_cpu * std::max(1.0, unit.threads_count);
-    all += cores;
-    if (cores > most) {
-      most = cores;
+    all += unit.Cores();
+    if (unit.Cores() > most) {
+      most = unit.Cores();
       found = u;
     }
   }

@@ -31,6 +31,7 @@
 namespace headrace::analysis {
 namespace {
 
+// Names of programs that take long to start: they load modules or classes first.
 constexpr const char* kSlowToStart[] = {"python", "pt_data_worker", "java", "node"};
 
 // Without causes, the rest of a thread's life is off the CPU for a reason nobody saw.
@@ -299,8 +300,7 @@ bool RunPythonInTurn(const Outside& out) {
 bool IsCulpritShortLived(const Outside& out) {
   const OutsideUnit& unit = out.units[out.culprit];
   const std::string& name = out.kinds[unit.kind].name;
-  // A function that takes most of a tool's time is its work, but for programs that load for long
-  // what they are made of.
+  // A function that takes most of the time of a tool is its work: such a tool starts at once.
   const bool loads_long = name == out.kinds[out.units[0].kind].name ||
                           out.compute_place.find(".py:") != std::string::npos ||
                           std::any_of(std::begin(kSlowToStart), std::end(kSlowToStart),
@@ -425,7 +425,6 @@ void LookIntoCulprit(const RunView& run, Outside* out) {
   if (out->workers && !WorkersFollow(*out)) out->workers->start_ratio = 0;  // once, and no more
 }
 
-// Whether it waits for threads of its own process, which compute for it, and not for data.
 // The unit that findings[0] is about; `limit`, `culprit`: by the whole run, which may differ.
 size_t CulpritOf(const Outside& out, OutsideLimit limit, size_t culprit) {
   const OutsideLimit found = out.findings[0].limit;
@@ -433,6 +432,7 @@ size_t CulpritOf(const Outside& out, OutsideLimit limit, size_t culprit) {
   return found == OutsideLimit::kCores ? WhoFeedsAtItsCost(out).value_or(0) : 0;
 }
 
+// Whether it waits for threads of its own process, which compute for it, and not for data.
 // `culprit`: the unit that its waits lead to.
 bool IsStepElsewhere(const Outside& out, size_t culprit) {
   const bool of_home = culprit != 0 && out.units[culprit].kind == out.units[0].kind;
@@ -548,6 +548,7 @@ Outside Look(const RunView& run, const LostShare& lost, const std::optional<OneR
   out.compute_place = ComputePlace(run, out);
   out.new_memory_ratio = NewMemoryRatio(run, out);
   out.is_asked_over_network = IsAskedOverNetwork(run, out);
+  // What its thread does beside its step may be in functions that say nothing of it.
   const bool is_python = out.kinds[out.units[0].kind].name.starts_with("python");
   const bool is_known = MayLoad(out) || (out.beside_training && out.beside_training->IsMost());
   if (first.limit == OutsideLimit::kConsumer && is_python && !is_known) {

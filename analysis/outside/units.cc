@@ -161,14 +161,11 @@ std::optional<double> Outside::InLoader() const {
 
 std::optional<size_t> TakesCores(const Outside& out) {
   if (out.core_budget.quota || out.IsHeldBack()) return std::nullopt;
-  const auto cores = [&](size_t u) {
-    const OutsideUnit& unit = out.units[u];
-    return unit.shares.on_cpu * std::max(1.0, unit.threads_count);
-  };
   for (size_t u = 1; u < out.units.size(); ++u) {
     const OutsideUnit& unit = out.units[u];
     const bool is_apart = unit.role == UnitRole::kIdle && unit.kind != out.units[0].kind;
-    if (is_apart && u != out.culprit && out.cores_used && cores(u) > *out.cores_used / 2) return u;
+    if (is_apart && u != out.culprit && out.cores_used && unit.Cores() > *out.cores_used / 2)
+      return u;
   }
   return std::nullopt;
 }

@@ -1,6 +1,7 @@
 // What is found of a program that is seen from outside (analysis/outside/outside.h): its units,
 // what limits it, and how sure that is.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -62,6 +63,8 @@ struct OutsideUnit {
   double ended_stall_s = 0;  // the consumer's waits that this unit ended
   std::optional<UnevenProcesses> uneven;
   size_t idle_processes = 0;  // of its kind, started with the others, without anything to do
+
+  double Cores() const { return shares.on_cpu * std::max(1.0, threads_count); }  // that it uses
 };
 
 enum class OutsideLimit : uint8_t {
