@@ -186,7 +186,7 @@ class FileRewriter {
     dwrf::RowReader rows(from_);
     reader::Column batch;
     for (uint64_t done = 0; rows.NextBatch(kBatchRows, kBatchBytes, &batch);) {
-      writer_->Write(batch);
+      Write(batch);
       done += batch.rows;
       on_rows_(done);
     }
@@ -213,12 +213,21 @@ class FileRewriter {
         indices.push_back(order[i].second);
       batch = dwrf::EmptyColumn(schema, 0);
       dwrf::Gather(all, indices, &batch);
-      writer_->Write(batch);
+      Write(batch);
       on_rows_(begin + batch.rows);
     }
   }
 
  private:
+  // Rows that no writer takes, as a number too large for its type, are damage of the source.
+  void Write(const reader::Column& rows) {
+    try {
+      writer_->Write(rows);
+    } catch (const Error& error) {
+      throw error.code() == ExitCode::kBadData ? error.Within(from_->source().name()) : error;
+    }
+  }
+
   std::shared_ptr<const dwrf::FileReader> from_;
   dwrf::FileWriter* writer_;
   const std::function<void(uint64_t)>& on_rows_;

@@ -131,7 +131,7 @@ void FileWriter::Write(const Column& batch) {
   State& s = *state_;
   CheckColumn(s.schema, 0, batch);
   if (std::any_of(batch.present.begin(), batch.present.end(), [](uint8_t p) { return p == 0; }))
-    throw Error(ExitCode::kUsage, "a row of the table is null", "batch");
+    throw Error(ExitCode::kBadData, "a row of the table is null", "batch");
   s.ForPieces(batch.rows,
               [&](uint64_t begin, uint64_t end) { s.stripe.Append(batch, begin, end); });
 }

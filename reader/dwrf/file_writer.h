@@ -43,9 +43,9 @@ class FileWriter {
   FileWriter& operator=(const FileWriter&) = delete;
 
   // Appends all rows of a struct whose children are the schema's columns. Throws Error kUsage where
-  // the batch does not fit the schema (kinds, lengths, a value outside its type's range, a null or
-  // repeated key in a flattened map); the writer is then unusable. Null root rows are not
-  // representable and refused.
+  // the batch does not fit the schema (kinds, lengths), kBadData where a value does not (outside
+  // its type's range, a null or repeated key in a flattened map); the writer is then unusable. Null
+  // root rows are not representable and refused.
   void Write(const Column& rows);
   // As Write. Throws Error kUsage also for types FlatColumn cannot express.
   void WriteFlat(const FlatBatch& batch);

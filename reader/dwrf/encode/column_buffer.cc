@@ -38,6 +38,11 @@ void Extend(std::vector<T>* to, const T* first, uint64_t count) {
   throw Error(ExitCode::kUsage, what, fmt::format("column '{}'", schema.Path(node)));
 }
 
+// Of rows whose shape fits the schema, and whose values do not.
+[[noreturn]] void RefuseValue(const Schema& schema, uint32_t node, const std::string& what) {
+  throw Error(ExitCode::kBadData, what, fmt::format("column '{}'", schema.Path(node)));
+}
+
 void CheckRange(const Schema& schema, uint32_t node, std::span<const int64_t> values) {
   int64_t low, high;
   switch (schema.node(node).kind) {
@@ -59,8 +64,8 @@ void CheckRange(const Schema& schema, uint32_t node, std::span<const int64_t> va
   bool fits = true;
   for (const int64_t value : values) fits &= value >= low && value <= high;
   if (!fits)
-    Refuse(schema, node,
-           fmt::format("a value does not fit type {}", TypeKindName(schema.node(node).kind)));
+    RefuseValue(schema, node,
+                fmt::format("a value does not fit type {}", TypeKindName(schema.node(node).kind)));
 }
 
 MapKey KeyAt(const Column& keys, uint64_t i) {
@@ -246,11 +251,11 @@ uint64_t ColumnBuffer::AppendMapRows(const Column& column, uint64_t begin, uint6
   const Column& key_column = column.children[0];
   for (uint64_t i = begin; i < end; ++i, ++row) {
     for (uint64_t entry = column.offsets[i]; entry < column.offsets[i + 1]; ++entry) {
-      if (key_column.IsNull(entry)) Refuse(*schema_, node, "a flattened map has a null key");
+      if (key_column.IsNull(entry)) RefuseValue(*schema_, node, "a flattened map has a null key");
       const MapKey map_key = KeyAt(key_column, entry);
       FlatKeyBuffer& key = FindKey(map_key);
       if (key.in_map.size() > row)
-        Refuse(*schema_, node, "a row of a flattened map has a key twice");
+        RefuseValue(*schema_, node, "a row of a flattened map has a key twice");
       key.in_map.AppendRun(false, row - key.in_map.size());
       key.in_map.Append(true);
       raw += map_key.is_text ? map_key.text.size() : RawWidth(key_column.kind);

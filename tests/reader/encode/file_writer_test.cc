@@ -311,12 +311,13 @@ TEST(FileWriter, RefusesWhatDoesNotFit) {
   const Schema schema = Schema::Parse("struct<m:map<int,float>>");
   WriterOptions flat;
   flat.flat_maps = {"m"};
+  ExitCode code = ExitCode::kBadData;
   const auto fails = [&](const char* name, const WriterOptions& options, const Column& batch) {
     try {
       Written(schema, options, [&](FileWriter& writer) { writer.Write(batch); });
       ADD_FAILURE() << name;
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::kUsage) << name << ": " << error.what();
+      EXPECT_EQ(error.code(), code) << name << ": " << error.what();
     }
   };
   fails("key twice", flat, OneMap({3, 3}));
@@ -324,6 +325,10 @@ TEST(FileWriter, RefusesWhatDoesNotFit) {
   null_key.children[0].children[0].present = {0};
   fails("null key", flat, null_key);
   fails("key out of range", flat, OneMap({int64_t{1} << 40}));
+  Column null_row = OneMap({3});
+  null_row.present = {0};
+  fails("null row", flat, null_row);
+  code = ExitCode::kUsage;
   Column short_child = OneMap({3});
   short_child.children[0].offsets = {0, 2};
   fails("offsets beyond the child", flat, short_child);
